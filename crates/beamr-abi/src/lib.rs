@@ -1,0 +1,1 @@
+//! What a native function sees: process context, allocation, errors, traps, native tables.

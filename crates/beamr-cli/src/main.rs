@@ -1,0 +1,2 @@
+//! The `beamr` program.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The .beam container: decoding, encoding, validation, disassembly.

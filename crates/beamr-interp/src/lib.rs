@@ -1,0 +1,1 @@
+//! The portable engine: handlers that end in sibling calls.

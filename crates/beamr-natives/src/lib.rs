@@ -1,0 +1,1 @@
+//! BIFs and static NIFs, one file per OTP module.

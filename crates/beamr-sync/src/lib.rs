@@ -1,0 +1,1 @@
+//! Queues, tables, parking and timers: every atomic of the VM, model-checked.

@@ -1,0 +1,1 @@
+//! Erlang terms: words, layouts, atoms, order, hash, printing, arithmetic, external format.

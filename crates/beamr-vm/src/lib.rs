@@ -1,0 +1,1 @@
+//! Processes, heaps, garbage collection, signals, schedulers, code, ets, lowering.

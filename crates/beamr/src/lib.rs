@@ -1,0 +1,1 @@
+//! The BEAM as a Rust library.
