@@ -17,6 +17,7 @@
 
 mod alloc;
 mod atom;
+pub mod bits;
 pub mod header;
 mod literal;
 pub mod off_heap;

@@ -1,0 +1,3 @@
+//! Integration tests of the term crate, one module per subject.
+
+mod bits;
