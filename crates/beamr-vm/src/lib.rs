@@ -1,1 +1,8 @@
 //! Processes, heaps, garbage collection, signals, schedulers, code, ets, lowering.
+//!
+//! The VM without its engines, natives and I/O: it opens no file and knows no native but those that
+//! `lower::op` names. `engine` holds the contract between the VM and an engine; `rt` what engines call.
+
+pub mod engine;
+pub mod lower;
+pub mod rt;
