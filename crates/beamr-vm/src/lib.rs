@@ -3,6 +3,8 @@
 //! The VM without its engines, natives and I/O: it opens no file and knows no native but those that
 //! `lower::op` names. `engine` holds the contract between the VM and an engine; `rt` what engines call.
 
+pub mod code;
 pub mod engine;
+pub mod gc;
 pub mod lower;
 pub mod rt;

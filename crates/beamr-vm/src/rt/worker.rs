@@ -1,0 +1,128 @@
+//! The seam between runtime helpers and the structures of processes and workers.
+//!
+//! Helpers reach everything through [`Ctx`]: the body, the tables, and `ctx.worker`, which points to the
+//! VM's worker structure. That structure begins with a [`WorkerCode`] (`repr(C)`), so that the
+//! collector, exceptions and calls need not know the rest of it. What they want from the process
+//! structure they ask of a [`ProcessSide`].
+
+use std::sync::Arc;
+
+use beamr_abi::{Body, Ctx, ExceptionClass};
+use beamr_term::{Atom, Word, atoms};
+
+use crate::code::{CodeServer, ModuleTable};
+
+/// The head of a worker. `Ctx::worker` points to it.
+#[repr(C)]
+pub struct WorkerCode {
+    /// Code of the VM.
+    pub server: Arc<CodeServer>,
+    /// Modules of the running process's namespace; set whenever a process is switched in. It outlives the slice.
+    pub modules: *const ModuleTable,
+    /// The process structure's answers.
+    pub processes: Arc<dyn ProcessSide>,
+    /// Targets of recent applies.
+    pub cache: ApplyCache,
+}
+
+impl WorkerCode {
+    /// A head for a worker that runs no process yet.
+    pub fn new(server: Arc<CodeServer>, processes: Arc<dyn ProcessSide>) -> WorkerCode {
+        WorkerCode {
+            server,
+            modules: std::ptr::null(),
+            processes,
+            cache: ApplyCache::default(),
+        }
+    }
+    /// The head of the worker that runs `ctx`.
+    ///
+    /// # Safety
+    /// `ctx.worker` points to a structure that begins with a `WorkerCode`, and no other
+    /// reference to that head is in use.
+    #[inline]
+    pub unsafe fn of<'a>(ctx: &Ctx) -> &'a mut WorkerCode {
+        &mut *ctx.worker.cast::<WorkerCode>()
+    }
+    /// The modules of the running process's namespace.
+    #[inline]
+    pub fn modules(&self) -> &ModuleTable {
+        // SAFETY: set by the scheduler when it switched the process in; see the field.
+        unsafe { &*self.modules }
+    }
+}
+
+/// Export ids of recent `apply`s by module, function and arity, so that most of them take no lock.
+#[derive(Debug)]
+pub struct ApplyCache {
+    slots: [(Word, Word, u32, u32); ApplyCache::SLOTS],
+}
+
+impl Default for ApplyCache {
+    fn default() -> Self {
+        ApplyCache {
+            slots: [(Word::NONE, Word::NONE, 0, 0); ApplyCache::SLOTS],
+        }
+    }
+}
+
+impl ApplyCache {
+    const SLOTS: usize = 256;
+
+    #[inline]
+    fn slot(module: Word, function: Word, arity: u32) -> usize {
+        let h = (module.bits() >> 6)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .wrapping_add(function.bits() >> 6)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .wrapping_add(u64::from(arity) << 48);
+        (h >> 48) as usize % Self::SLOTS
+    }
+    /// The id kept for this call.
+    #[inline]
+    pub fn get(&self, module: Word, function: Word, arity: u32) -> Option<u32> {
+        let s = &self.slots[Self::slot(module, function, arity)];
+        (s.0 == module && s.1 == function && s.2 == arity).then_some(s.3)
+    }
+    /// Keeps an id. Ids never change, so nothing is ever taken out.
+    #[inline]
+    pub fn put(&mut self, module: Word, function: Word, arity: u32, id: u32) {
+        self.slots[Self::slot(module, function, arity)] = (module, function, arity, id);
+    }
+}
+
+/// An exception that no handler took.
+#[derive(Clone, Copy, Debug)]
+pub struct Uncaught {
+    /// Its class, after a `throw` became an error.
+    pub class: ExceptionClass,
+    /// The exit reason: for errors `{Reason, Stacktrace}`, in the process's heap.
+    pub reason: Word,
+    /// Whether the logger is told ("Error in process ..."): errors only.
+    pub log: bool,
+}
+
+/// What runtime helpers ask of the process structure.
+pub trait ProcessSide: Send + Sync {
+    /// Shows every word that the process holds outside heap, stack, `args`, `group_leader` and `trace`: dictionary,
+    /// link and monitor terms, saved exit reason, suspended trap state, messages
+    /// that were adopted and are still in the queue.
+    fn visit_roots(&self, body: &mut Body, visit: &mut dyn FnMut(&mut [Word])) {
+        let _ = (body, visit);
+    }
+    /// Charges the tenant (or gives back, when negative) for heap bytes. False when that is over its budget:
+    /// the process is then marked `over_limit`.
+    fn charge(&self, body: &mut Body, bytes: isize) -> bool {
+        let _ = (body, bytes);
+        true
+    }
+    /// `process_flag(error_handler, _)`.
+    fn error_handler(&self, body: &Body) -> Atom {
+        let _ = body;
+        atoms::ERROR_HANDLER
+    }
+    /// Ends the process with this reason. It no longer runs when this returns.
+    fn uncaught(&self, ctx: &mut Ctx, uncaught: Uncaught);
+    /// The heap is over `max_heap_size` or the tenant's budget. True when the process was ended.
+    fn over_limit(&self, ctx: &mut Ctx) -> bool;
+}
