@@ -15,7 +15,7 @@
 //! | `HeapBits` | 1 size in bits (raw), then data bytes in memory order, zero padded |
 //! | `RefcBits` | 1 off-heap next, 2 [`Binary`](crate::Binary) pointer, 3 pointer to the first byte, 4 size in bits (all raw) |
 //! | `SubBits` | 1 underlying bits (boxed `HeapBits` or `RefcBits`), 2 offset in bits (small), 3 size in bits (small) |
-//! | `Record` | native record of OTP 29: 1 definition (a literal tuple term), then field values |
+//! | `Record` | native record of OTP 29: 1 definition (a tuple `{Module, Name, IsExported, Field1, .., FieldN}`), then the N field values |
 //! | `FlatMap` | 1 keys (boxed tuple, sorted), then values; at most 32 pairs |
 //! | `HashMap` | 1 pairs below this node (small), 2 bitmap of 16 bits (small), then one child per set bit: a cons `[Key|Value]` or a boxed `HashMap` node |
 //! | `External` | 1 off-heap next, 2 [`NodeEntry`](crate::NodeEntry) pointer, 3 kind (`EXTERNAL_*`), then data: pid: `number | serial << 32`; port: number; ref: word count, then numbers two to a word |

@@ -18,10 +18,15 @@
 mod alloc;
 mod atom;
 pub mod bits;
+pub mod hash;
 pub mod header;
+pub mod ids;
 mod literal;
+pub mod maps;
 pub mod off_heap;
+pub mod order;
 mod tables;
+mod walk;
 pub mod word;
 
 pub use alloc::{Alloc, Build, Fragment};

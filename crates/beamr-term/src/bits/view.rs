@@ -212,7 +212,7 @@ impl BitsView {
         };
         if negative {
             // Sign extend the top limb, then negate.
-            if size % 64 != 0
+            if !size.is_multiple_of(64)
                 && let Some(l) = limbs.last_mut()
             {
                 *l |= u64::MAX << (size % 64);
