@@ -16,7 +16,9 @@
 //! This crate knows no scheduler and no process.
 
 mod alloc;
+pub mod arith;
 mod atom;
+pub mod big;
 pub mod bits;
 pub mod hash;
 pub mod header;
