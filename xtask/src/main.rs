@@ -1,2 +1,45 @@
-//! Chores of the project.
-fn main() {}
+//! Chores of the project: `cargo xtask demo`, `cargo xtask test`, ...
+//!
+//! No dependency besides the standard library, so that a first `cargo xtask` starts at once.
+
+mod demo;
+mod layers;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  demo           set up what is missing, build, compile an Erlang program and run it on real input
+  test [PART]    set up what is missing and run everything CI runs; PART: fmt, clippy, unit, features, models, e2e
+  setup          only install what demo and test need
+  layers         check the arrows between crates
+  help           this text";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.first().map(String::as_str) {
+        Some("demo") => demo::run_demo(),
+        Some("test") => test::run_parts(args.get(1).map(String::as_str)),
+        Some("setup") => setup::packages().and_then(|()| setup::otp().map(|_| ())),
+        Some("layers") => {
+            layers::check().map(|n| println!("{n} arrows between crates, all allowed"))
+        }
+        None | Some("help" | "--help" | "-h") => {
+            println!("{HELP}");
+            Ok(())
+        }
+        Some(other) => Err(format!(
+            "unknown command `{other}`; `cargo xtask help` lists them"
+        )),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("xtask: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
