@@ -55,6 +55,10 @@ pub struct Heap {
     pub min_virtual: usize,
     /// `max_heap_size` in words, 0 when unlimited.
     pub max_size: usize,
+    /// Off-heap weight of the old generation; that of everything younger is `off_heap.overhead`.
+    pub old_overhead: usize,
+    /// Weight of the old generation above which the next collection is a full sweep.
+    pub old_virtual_limit: usize,
 }
 
 impl Heap {

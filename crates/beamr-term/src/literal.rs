@@ -165,6 +165,10 @@ impl LiteralArea {
     pub fn used(&self) -> usize {
         (self.top as usize - self.start as usize) / 8
     }
+    /// First word, and words in use.
+    pub fn range(&self) -> (*const u64, usize) {
+        (self.start, self.used())
+    }
     /// Whether a pointer goes into this area.
     pub fn contains(&self, p: *const u64) -> bool {
         (p as usize).wrapping_sub(self.start as usize) < self.words * 8
