@@ -262,7 +262,7 @@ unsafe fn shape(p: *const u64) -> std::result::Result<(), &'static str> {
         Subtag::RefcBits => ok(n == 4 && *p.add(2) != 0, "block"),
         Subtag::Ref => ok(matches!(n, 2 | 3 | 5), "size"),
         Subtag::HeapBits => ok(
-            n >= 1 && (*p.add(1)).div_ceil(64) as usize <= n - 1,
+            n >= 1 && ((*p.add(1)).div_ceil(64) as usize) < n,
             "size in bits",
         ),
         Subtag::External => ok(n >= 4 && *p.add(2) != 0, "node"),
