@@ -60,6 +60,19 @@ fn check(path: &Path, counts: &mut BTreeMap<String, usize>) -> Result<(), String
     }
     let module = Module::decode(&file).map_err(|e| e.to_string())?;
     *counts.entry("instructions".into()).or_default() += module.code.instrs.len();
+    let valid = beamr_file::validate(&module).map_err(|e| e.to_string())?;
+    *counts.entry("functions".into()).or_default() += valid.functions.len();
+    *counts
+        .entry("funs that reserve no heap".into())
+        .or_default() += valid.unreserved_funs.len();
+    *counts
+        .entry("functions with cleared frames".into())
+        .or_default() += valid.functions.iter().filter(|f| f.clear_frames).count();
+    *counts.entry("traps".into()).or_default() += valid.traps.len();
+    *counts
+        .entry("calls with a peeked message".into())
+        .or_default() += valid.peeked_calls.len();
+    *counts.entry("validation steps".into()).or_default() += valid.work as usize;
     for id in CHUNKS {
         let name = id.escape_ascii();
         match (file.chunk(id), module.encode_chunk(id)) {

@@ -35,6 +35,9 @@ impl Span {
 pub enum Arg {
     /// An unsigned number.
     U(u64),
+    /// An unsigned number over 64 bits: an index for [`Code::big`]. Larger than
+    /// any size or count that can be.
+    Huge(u32),
     /// An integer term that fits in 64 bits.
     I(i64),
     /// A larger integer term: an index for [`Code::big`].
@@ -397,6 +400,10 @@ impl Decoder {
                 word.copy_from_slice(&bytes[1..]);
                 return Ok(Arg::U(u64::from_be_bytes(word)));
             }
+            Number::Big(bytes) if tag == TAG_U && bytes[0] & 0x80 == 0 => {
+                self.bigs.push(Big::from_twos_complement(&bytes));
+                return Ok(Arg::Huge(self.bigs.len() as u32 - 1));
+            }
             Number::Big(_) => return Err(r.err_at(at, ErrorKind::BadOperand("number too large"))),
         };
         let bad = |what| r.err_at(at, ErrorKind::BadOperand(what));
@@ -513,6 +520,7 @@ fn encode_arg(
 ) {
     match arg {
         Arg::U(v) => unsigned(w, v),
+        Arg::Huge(i) => w.compact_big(TAG_U, &bigs[i as usize].to_twos_complement()),
         Arg::I(v) => w.compact(TAG_I, v),
         Arg::Big(i) => w.compact_big(TAG_I, &bigs[i as usize].to_twos_complement()),
         Arg::A(v) => w.compact(TAG_A, v as i64),

@@ -22,6 +22,7 @@ mod reader;
 mod records;
 mod tables;
 mod types;
+pub mod validate;
 
 pub use code::{AllocKind, Arg, Big, Code, Instr, Operands, Span};
 pub use container::{BeamFile, Chunk, Limits};
@@ -32,3 +33,4 @@ pub use op::{Kind, OPS, Op, OpInfo};
 pub use records::{DebugInfo, DebugItem, Field, Record, Records};
 pub use tables::{AtomFormat, Atoms, Export, Import, Lambda, Literals};
 pub use types::{TypeEntry, Types, type_bits};
+pub use validate::{Fault, Function, ValidateError, Validated, never_returns, validate};

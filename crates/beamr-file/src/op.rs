@@ -45,6 +45,8 @@ pub enum Kind {
     Atom,
     /// A value: register, atom, integer, nil, literal.
     Src,
+    /// A size of a binary under construction: a plain unsigned number or a value.
+    Size,
     /// A register that holds a match context.
     Ctx,
     /// A register that is written.
@@ -181,9 +183,9 @@ ops! {
     86 BsRestore "bs_restore" [Any] "Obsolete matching.";
     87 BsInit "bs_init" [Any, Any] "Obsolete construction.";
     88 BsFinal "bs_final" [Any, Any] "Obsolete construction.";
-    89 BsPutInteger "bs_put_integer" [Fail, Src, Unit, U, Src] "Appends an integer to the binary under construction.";
-    90 BsPutBinary "bs_put_binary" [Fail, Src, Unit, U, Src] "Appends a bitstring to the binary under construction.";
-    91 BsPutFloat "bs_put_float" [Fail, Src, Unit, U, Src] "Appends a float to the binary under construction.";
+    89 BsPutInteger "bs_put_integer" [Fail, Size, Unit, U, Src] "Appends an integer to the binary under construction.";
+    90 BsPutBinary "bs_put_binary" [Fail, Size, Unit, U, Src] "Appends a bitstring to the binary under construction.";
+    91 BsPutFloat "bs_put_float" [Fail, Size, Unit, U, Src] "Appends a float to the binary under construction.";
     92 BsPutString "bs_put_string" [U, Str] "Appends bytes of the string table to the binary under construction.";
     93 BsNeedBuf "bs_need_buf" [Any] "Obsolete construction.";
     94 Fclearerror "fclearerror" [] "Clears the float error flag; does nothing since OTP 24.";
@@ -201,9 +203,9 @@ ops! {
     106 TryCase "try_case" [Y] "Starts the handler part of a try: x0 class, x1 reason, x2 trace.";
     107 TryCaseEnd "try_case_end" [Src] "Raises a try_clause error.";
     108 Raise "raise" [Src, Src] "Raises again: trace, then reason.";
-    109 BsInit2 "bs_init2" [Fail, Src, U, Live, U, Dst] "Starts a binary of a size in bytes.";
+    109 BsInit2 "bs_init2" [Fail, Size, Heap, Live, U, Dst] "Starts a binary of a size in bytes.";
     110 BsBitsToBytes "bs_bits_to_bytes" [Fail, Src, Dst] "Obsolete construction.";
-    111 BsAdd "bs_add" [Fail, Src, Src, Unit, Dst] "Adds sizes: first plus second times unit.";
+    111 BsAdd "bs_add" [Fail, Size, Size, Unit, Dst] "Adds sizes: first plus second times unit.";
     112 Apply "apply" [Arity] "Calls module and function held in the two registers after the arguments.";
     113 ApplyLast "apply_last" [Arity, Frame] "Drops the frame and tail-calls as apply does.";
     114 IsBoolean "is_boolean" [Fail, Src] "Tests for true or false.";
@@ -226,10 +228,10 @@ ops! {
     131 BsTestUnit "bs_test_unit" [Fail, Ctx, U] "Tests that the bits left are a multiple of a unit.";
     132 BsMatchString "bs_match_string" [Fail, Ctx, U, Str] "Matches bits of the string table.";
     133 BsInitWritable "bs_init_writable" [] "Makes an appendable binary of the size in x0 into x0.";
-    134 BsAppend "bs_append" [Fail, Src, U, Live, Unit, Src, U, Dst] "Starts a binary by appending to another.";
-    135 BsPrivateAppend "bs_private_append" [Fail, Src, Unit, Src, U, Dst] "Appends to a binary known to have no other holder.";
+    134 BsAppend "bs_append" [Fail, Size, Heap, Live, Unit, Src, U, Dst] "Starts a binary by appending to another.";
+    135 BsPrivateAppend "bs_private_append" [Fail, Size, Unit, Src, U, Dst] "Appends to a binary known to have no other holder.";
     136 Trim "trim" [U, U] "Drops slots from the low end of the frame.";
-    137 BsInitBits "bs_init_bits" [Fail, Src, U, Live, U, Dst] "Starts a bitstring of a size in bits.";
+    137 BsInitBits "bs_init_bits" [Fail, Size, Heap, Live, U, Dst] "Starts a bitstring of a size in bits.";
     138 BsGetUtf8 "bs_get_utf8" [Fail, Ctx, Live, U, Dst] "Extracts a code point.";
     139 BsSkipUtf8 "bs_skip_utf8" [Fail, Ctx, Live, U] "Skips a code point.";
     140 BsGetUtf16 "bs_get_utf16" [Fail, Ctx, Live, U, Dst] "Extracts a code point.";
