@@ -20,6 +20,7 @@ pub mod arith;
 mod atom;
 pub mod big;
 pub mod bits;
+pub mod copy;
 pub mod hash;
 pub mod header;
 pub mod ids;
@@ -27,7 +28,9 @@ mod literal;
 pub mod maps;
 pub mod off_heap;
 pub mod order;
+mod owned;
 mod tables;
+pub mod term;
 mod walk;
 pub mod word;
 
@@ -36,7 +39,9 @@ pub use atom::{Atom, AtomEntry, AtomError, AtomTable, MAX_ATOM_CHARS, atoms};
 pub use header::{Header, Subtag};
 pub use literal::{LiteralArea, LiteralBuilder, LiteralError, empty_tuple, is_literal};
 pub use off_heap::{Binary, BinaryRef, NodeEntry, OffHeap, Resource, ResourceRef};
+pub use owned::{OwnedTerm, TooLarge};
 pub use tables::{
     ExportId, ExportTable, FunEntry, FunTable, Release, TableFull, Tables, Unregistered,
 };
+pub use term::Term;
 pub use word::Word;

@@ -169,6 +169,11 @@ impl LiteralArea {
     pub fn range(&self) -> (*const u64, usize) {
         (self.start, self.used())
     }
+    /// First address and end of the area.
+    pub fn bounds(&self) -> (*const u64, *const u64) {
+        // SAFETY: the end of the area's own range.
+        (self.start, unsafe { self.start.add(self.words) })
+    }
     /// Whether a pointer goes into this area.
     pub fn contains(&self, p: *const u64) -> bool {
         (p as usize).wrapping_sub(self.start as usize) < self.words * 8

@@ -18,7 +18,7 @@ fn key(f: &mut Fragment, t: &Tables, n: u64) -> Word {
         2 => f.binary(format!("key{n}").as_bytes()),
         3 => f.float(n as f64),
         _ => {
-            let b = f.big(n % 2 == 0, &[n, 1]);
+            let b = f.big(n.is_multiple_of(2), &[n, 1]);
             f.tuple(&[b, Word::NIL])
         }
     }

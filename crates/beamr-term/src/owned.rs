@@ -1,0 +1,122 @@
+//! Terms that own their storage, and so can leave the heap that they were made in.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::alloc::{Alloc, Fragment};
+use crate::copy::{CopyMode, copy, size_in_words};
+use crate::order;
+use crate::tables::Tables;
+use crate::term::Term;
+use crate::word::Word;
+
+/// A term with its own storage and the tables that its atoms, funs and exports are of. It can be
+/// sent to and shared between threads.
+pub struct OwnedTerm {
+    root: Word,
+    /// `None` for immediates.
+    storage: Option<Fragment>,
+    tables: Arc<Tables>,
+}
+
+// SAFETY: the storage is owned and never changes after it is built; what it refers to outside is
+// counted atomically or lives as long as the tables.
+unsafe impl Send for OwnedTerm {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedTerm {}
+
+/// A term is larger than allowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the term takes more than {limit} words")]
+pub struct TooLarge {
+    /// Words allowed.
+    pub limit: usize,
+}
+
+impl OwnedTerm {
+    /// A copy of a term, literals included.
+    pub fn from_word(word: Word, tables: &Arc<Tables>) -> OwnedTerm {
+        Self::with_room(word, tables, 64)
+    }
+    /// A copy of a term that takes at most `limit` words.
+    pub fn try_from_word(
+        word: Word,
+        tables: &Arc<Tables>,
+        limit: usize,
+    ) -> Result<OwnedTerm, TooLarge> {
+        let n = size_in_words(word, CopyMode::All, limit).ok_or(TooLarge { limit })?;
+        Ok(Self::with_room(word, tables, n))
+    }
+    fn with_room(word: Word, tables: &Arc<Tables>, words: usize) -> OwnedTerm {
+        let (root, storage) = if word.is_immediate() {
+            (word, None)
+        } else {
+            let mut f = Fragment::with_capacity(words);
+            (copy(word, &mut f, CopyMode::All), Some(f))
+        };
+        OwnedTerm {
+            root,
+            storage,
+            tables: tables.clone(),
+        }
+    }
+    /// A term that was built in `storage`.
+    ///
+    /// # Safety
+    /// All that `root` reaches is in `storage`, counted outside heaps, or the shared empty tuple;
+    /// its atoms, funs and exports are of `tables`.
+    pub unsafe fn from_parts(root: Word, storage: Fragment, tables: Arc<Tables>) -> OwnedTerm {
+        OwnedTerm {
+            root,
+            storage: Some(storage),
+            tables,
+        }
+    }
+    /// The term as a word: valid as long as this value.
+    #[inline]
+    pub fn word(&self) -> Word {
+        self.root
+    }
+    /// The term.
+    #[inline]
+    pub fn root(&self) -> Term<'_> {
+        // SAFETY: the storage lives as long as the borrow.
+        unsafe { Term::new(self.root, &self.tables) }
+    }
+    /// The tables.
+    pub fn tables(&self) -> &Arc<Tables> {
+        &self.tables
+    }
+    /// Words of storage in use.
+    pub fn words(&self) -> usize {
+        self.storage.as_ref().map_or(0, Fragment::total_used)
+    }
+    /// Root and storage, for a receiver that adopts the fragment instead of copying it.
+    pub fn into_parts(self) -> (Word, Option<Fragment>) {
+        (self.root, self.storage)
+    }
+    /// A copy in a heap of the same VM.
+    pub fn copy_to<A: Alloc + ?Sized>(&self, alloc: &mut A) -> Word {
+        copy(self.root, alloc, CopyMode::Share)
+    }
+}
+
+impl Clone for OwnedTerm {
+    fn clone(&self) -> Self {
+        Self::with_room(self.root, &self.tables, self.words())
+    }
+}
+
+impl PartialEq for OwnedTerm {
+    /// Exact equality; terms of different VMs are not equal.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.tables, &other.tables)
+            && order::eq_exact(self.root, other.root, &self.tables)
+    }
+}
+
+impl fmt::Debug for OwnedTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.root(), f)
+    }
+}
