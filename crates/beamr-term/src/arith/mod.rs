@@ -552,7 +552,11 @@ pub fn abs<A: Alloc + ?Sized>(heap: &mut A, release: Release, a: Word) -> Result
         None => match a.subtag() {
             Some(Subtag::PosBig) => false,
             Some(Subtag::NegBig) => true,
-            Some(Subtag::Float) => f64::from_bits(a.field(1)).is_sign_negative(),
+            Some(Subtag::Float) => {
+                let f = f64::from_bits(a.field(1));
+                // Before OTP 27 a negative zero is left alone.
+                f < 0.0 || (release.zeros_differ() && f.is_sign_negative())
+            }
             _ => return Err(Badarith),
         },
     };

@@ -1,5 +1,6 @@
 //! Integration tests of the term crate, one module per subject.
 
+mod arith;
 mod bits;
 mod copy;
 mod maps;
