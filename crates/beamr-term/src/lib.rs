@@ -26,11 +26,13 @@ pub mod header;
 pub mod ids;
 mod literal;
 pub mod maps;
+pub mod number_text;
 pub mod off_heap;
 pub mod order;
 mod owned;
 mod tables;
 pub mod term;
+pub mod text;
 mod walk;
 pub mod word;
 

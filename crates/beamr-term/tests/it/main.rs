@@ -4,4 +4,6 @@ mod arith;
 mod bits;
 mod copy;
 mod maps;
+mod number_text;
 mod order;
+mod text;
