@@ -1,1 +1,80 @@
-//! The portable engine: handlers that end in sibling calls.
+//! The portable engine: an interpreter whose handlers end in sibling calls.
+//!
+//! [`Interp`] translates lowered code to words (an instruction is the address of its handler and operands behind
+//! it) and runs them. `emit` writes instructions, `ops` holds the handlers by topic, `machine` is what
+//! they run on, `stubs` is code that exists once. It is also the oracle that other engines are tested against.
+//!
+//! The whole crate is `unsafe` by nature; the invariant is stated once, in `machine`.
+#![allow(clippy::undocumented_unsafe_blocks)]
+
+mod emit;
+mod glue;
+mod machine;
+mod ops;
+mod statics;
+mod stubs;
+
+use beamr_abi::{NativeEntry, Regs};
+use beamr_vm::engine::{CodePos, Emitted, Engine, EngineError, Fixed, Stop};
+use beamr_vm::lower::Lowered;
+use beamr_vm::rt;
+
+use machine::{M, STOP_EXITED, STOP_PREEMPTED, STOP_WAITING};
+
+/// The interpreter. It has no state: code belongs to images, registers to workers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interp;
+
+impl Interp {
+    /// Whether handlers hand over by a loop instead of sibling calls (wasm32, opt-level 0, feature `loop`).
+    pub const LOOPS: bool = cfg!(beamr_loop);
+}
+
+impl Engine for Interp {
+    fn name(&self) -> &'static str {
+        "interp"
+    }
+    fn emit(&self, module: &Lowered) -> Result<Emitted, EngineError> {
+        emit::emit(module)
+    }
+    fn native_stub(&self, native: &'static NativeEntry) -> CodePos {
+        stubs::position(native)
+    }
+    fn fixed(&self, which: Fixed) -> CodePos {
+        stubs::fixed(which)
+    }
+    unsafe fn run(&self, regs: &mut Regs) -> Stop {
+        let body = regs.ctx.body;
+        let mut ip = (*body).ip;
+        match rt::poll_signals(regs) {
+            Ok(()) => {
+                let args = (*body).args.as_slice();
+                regs.x[..args.len()].copy_from_slice(args);
+            }
+            Err(pos) if pos.is_null() => return Stop::Exited,
+            Err(pos) => ip = pos,
+        }
+        self.enter(regs, ip)
+    }
+}
+
+impl Interp {
+    /// Runs from `ip` with the registers as they are.
+    unsafe fn enter(&self, regs: &mut Regs, ip: CodePos) -> Stop {
+        let p = std::ptr::from_mut(regs);
+        let body = (*p).ctx.body;
+        let m = M {
+            ip,
+            e: (*body).heap.stop,
+            htop: (*body).heap.top,
+            p,
+            fc: (*p).ctx.fcalls,
+        };
+        match machine::execute(m) {
+            STOP_PREEMPTED => Stop::Preempted,
+            STOP_WAITING => Stop::Waiting,
+            STOP_EXITED => Stop::Exited,
+            native => Stop::Dirty(&*(native as *const NativeEntry)),
+        }
+    }
+}

@@ -38,3 +38,12 @@ pub fn build_stacktrace(ctx: &mut Ctx, raw: Word) -> Word {
     let _ = (ctx, raw);
     unimplemented!()
 }
+
+/// `raise Trace Value` of old code: raises `value` again with the class that the raw trace `trace` was made for.
+///
+/// # Safety
+/// The contract of the module.
+pub unsafe fn reraise(regs: &mut Regs, ip: CodePos, value: Word, trace: Word) -> CodePos {
+    let _ = (regs, ip, value, trace);
+    unimplemented!()
+}

@@ -14,7 +14,7 @@ mod worker;
 
 pub use crate::gc::collect;
 pub use calls::{bad_fun, fun_entry, resolve, resolve_export, undefined};
-pub use exception::{build_stacktrace, catch_value, raise};
+pub use exception::{build_stacktrace, catch_value, raise, reraise};
 pub use messages::{
     WaitOutcome, loop_rec, loop_rec_end, marker_bind, marker_clear, marker_reserve, marker_use,
     normal_exit, poll_signals, remove_message, send, timeout, wait, wait_timeout,
