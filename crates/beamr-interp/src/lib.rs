@@ -54,13 +54,18 @@ impl Engine for Interp {
             Err(pos) if pos.is_null() => return Stop::Exited,
             Err(pos) => ip = pos,
         }
-        self.enter(regs, ip)
+        self.run_from(regs, ip)
     }
 }
 
 impl Interp {
-    /// Runs from `ip` with the registers as they are.
-    unsafe fn enter(&self, regs: &mut Regs, ip: CodePos) -> Stop {
+    /// Runs from `ip` with the registers as they are: what [`Engine::run`] does after it restored the
+    /// process. For tests and measurements of the engine alone.
+    ///
+    /// # Safety
+    /// As for [`Engine::run`]; the live registers at `ip` are in `regs`.
+    #[doc(hidden)]
+    pub unsafe fn run_from(&self, regs: &mut Regs, ip: CodePos) -> Stop {
         let p = std::ptr::from_mut(regs);
         let body = (*p).ctx.body;
         let m = M {

@@ -35,10 +35,7 @@ pub(crate) fn polls(entry: &NativeEntry) -> bool {
 
 /// Whether this native runs on a dirty thread.
 pub(crate) fn is_dirty(entry: &NativeEntry) -> bool {
-    matches!(
-        entry.class,
-        NativeClass::DirtyCpu | NativeClass::DirtyIo
-    )
+    matches!(entry.class, NativeClass::DirtyCpu | NativeClass::DirtyIo)
 }
 
 /// The position of a native's stub.

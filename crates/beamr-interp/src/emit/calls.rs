@@ -45,9 +45,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             kind,
         } => {
             e.op(by_kind!(*kind, L => calls::call_ext::<L>));
-            e.word(
-                u64::from(*export) | u64::from(*arity) << 32 | u64::from(slots(*kind)) << 48,
-            );
+            e.word(u64::from(*export) | u64::from(*arity) << 32 | u64::from(slots(*kind)) << 48);
         }
         Op::CallNative { native, kind, .. } => call_native(e, native, *kind),
         Op::CallFun { arity, kind } => call_fun(e, *arity, Src::X(*arity), *kind),

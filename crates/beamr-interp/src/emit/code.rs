@@ -115,9 +115,8 @@ impl<'a> Emitter<'a> {
     }
     /// Four halves.
     pub fn halves(&mut self, a: u16, b: u16, c: u16, d: u16) {
-        self.words.push(
-            u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48,
-        );
+        self.words
+            .push(u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48);
     }
     /// Any number of halves, padded to whole words.
     pub fn half_list(&mut self, halves: &[u16]) {

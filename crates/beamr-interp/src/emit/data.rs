@@ -144,7 +144,9 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             e.constants(c);
             e.set_len(6);
         }
-        Op::Allocate { slots, heap, live } => return Some(allocate(e, ops, i, *slots, *heap, *live)),
+        Op::Allocate { slots, heap, live } => {
+            return Some(allocate(e, ops, i, *slots, *heap, *live));
+        }
         Op::Deallocate { slots } => {
             if let Some(Op::Return) = ops.get(i + 1) {
                 e.op(calls::deallocate_return);
@@ -203,13 +205,7 @@ fn init(e: &mut Emitter<'_>, slots: &[u16]) {
     e.set_len(5);
 }
 
-fn put_list(
-    e: &mut Emitter<'_>,
-    head: Src,
-    tail: Src,
-    dst: Reg,
-    heap: Option<(usize, u16)>,
-) {
+fn put_list(e: &mut Emitter<'_>, head: Src, tail: Src, dst: Reg, heap: Option<(usize, u16)>) {
     let mut c = Constants::from(if heap.is_some() { 3 } else { 2 });
     let (h, t, d) = (e.src(head, &mut c), e.src(tail, &mut c), e.reg(dst));
     match heap {
@@ -265,14 +261,7 @@ fn put_tuple(e: &mut Emitter<'_>, elements: &[Src], dst: Reg, heap: Option<(usiz
     e.set_len(6);
 }
 
-fn allocate(
-    e: &mut Emitter<'_>,
-    ops: &[Op],
-    i: usize,
-    slots: u16,
-    heap: u32,
-    live: u16,
-) -> usize {
+fn allocate(e: &mut Emitter<'_>, ops: &[Op], i: usize, slots: u16, heap: u32, live: u16) -> usize {
     let bytes = e.pair(data::bytes_for(slots as usize + heap as usize));
     match (ops.get(i + 1), ops.get(i + 2)) {
         (Some(Op::InitY(y)), _)
@@ -457,7 +446,8 @@ fn plain(e: &mut Emitter<'_>, run: &[(Src, Reg)]) {
         };
         let second = run.get(i + 1).and_then(|(s, d)| Some((as_reg(*s)?, *d)));
         let third = run.get(i + 2).and_then(|(s, d)| Some((as_reg(*s)?, *d)));
-        let same = |a: Reg, b: Reg| matches!((a, b), (Reg::X(_), Reg::X(_)) | (Reg::Y(_), Reg::Y(_)));
+        let same =
+            |a: Reg, b: Reg| matches!((a, b), (Reg::X(_), Reg::X(_)) | (Reg::Y(_), Reg::Y(_)));
         match (second, third) {
             (Some((r2, d2)), Some((r3, d3)))
                 if same(r, r2) && same(r, r3) && same(d, d2) && same(d, d3) =>

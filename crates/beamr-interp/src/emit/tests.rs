@@ -289,16 +289,8 @@ fn select(e: &mut Emitter<'_>, r: Reg, header: bool, fail: Label, pairs: &[(u64,
     };
     if let Some(shift) = shift {
         // Unsigned order puts negative numbers last: take the least signed value.
-        let base = pairs
-            .iter()
-            .map(|p| p.0 as i64)
-            .min()
-            .unwrap_or_default();
-        let top = pairs
-            .iter()
-            .map(|p| p.0 as i64)
-            .max()
-            .unwrap_or_default();
+        let base = pairs.iter().map(|p| p.0 as i64).min().unwrap_or_default();
+        let top = pairs.iter().map(|p| p.0 as i64).max().unwrap_or_default();
         let count = (top.wrapping_sub(base) as u64 >> shift).saturating_add(1);
         if count <= 4 * n as u64 + 8 && count <= 1 << 14 {
             let mut table = vec![fail; count as usize];

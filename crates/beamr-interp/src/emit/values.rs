@@ -115,15 +115,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
     Some(1)
 }
 
-fn binary(
-    e: &mut Emitter<'_>,
-    op: ArithOp,
-    a: Src,
-    b: Src,
-    dst: Reg,
-    live: u16,
-    fail: Label,
-) {
+fn binary(e: &mut Emitter<'_>, op: ArithOp, a: Src, b: Src, dst: Reg, live: u16, fail: Label) {
     let operation = match op {
         ArithOp::Add => Operation::Add,
         ArithOp::Sub => Operation::Sub,
@@ -204,15 +196,7 @@ fn instruction(
     e.set_len(11);
 }
 
-fn unary(
-    e: &mut Emitter<'_>,
-    h: Handler,
-    op: Operation,
-    a: Src,
-    dst: Reg,
-    live: u16,
-    fail: Label,
-) {
+fn unary(e: &mut Emitter<'_>, h: Handler, op: Operation, a: Src, dst: Reg, live: u16, fail: Label) {
     let mut c = Constants::from(3);
     let (x, d) = (e.src(a, &mut c), e.reg(dst));
     e.op(h);

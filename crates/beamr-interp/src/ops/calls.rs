@@ -219,7 +219,6 @@ handlers! {
     }
 }
 
-
 /// A position and how many X registers it has as arguments.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -287,12 +286,7 @@ unsafe fn export_fun(fun: Word, arity: usize) -> Option<u32> {
 /// A call of a fun that has no code yet, has another arity, or is no fun. After an exception x0 is
 /// [`Word::NONE`]; registers are saved, no return address is pushed.
 #[inline(never)]
-unsafe fn late_fun(
-    regs: &mut beamr_abi::Regs,
-    ip: CodePos,
-    fun: Word,
-    arity: usize,
-) -> Target {
+unsafe fn late_fun(regs: &mut beamr_abi::Regs, ip: CodePos, fun: Word, arity: usize) -> Target {
     if arity == 0 {
         regs.x[0] = Word::NIL;
     }

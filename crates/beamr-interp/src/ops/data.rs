@@ -184,7 +184,7 @@ handlers! {
     fn set_tuple_element(m) {
         let t = m.any_word(m.half(5));
         let i = m.uint(4);
-        if m.half(7) != 0 && !t.as_tuple().is_some_and(|s| i <= s.len()) {
+        if m.half(7) != 0 && t.as_tuple().is_none_or(|s| i > s.len()) {
             return m.slow(badarg);
         }
         *t.ptr().add(i) = m.any(m.half(4));
@@ -320,10 +320,6 @@ handlers! {
     fn jump(m) {
         m.branch(2)
     }
-    /// No operation.
-    fn skip(m) {
-        m.next(1)
-    }
 }
 
 /// The cell behind a list word.
@@ -340,4 +336,3 @@ pub(crate) unsafe fn field_of(boxed: u64, index: usize) -> *const u64 {
 pub(crate) const fn bytes_for(words: usize) -> usize {
     words * 8 + SLACK_BYTES
 }
-

@@ -126,4 +126,3 @@ handlers! {
         m.next(2)
     }
 }
-

@@ -329,4 +329,3 @@ unsafe fn trap(
     }
     Step::go(pos)
 }
-

@@ -105,7 +105,6 @@ relations! {
     Eq: a, b, a == b, Compare::Eq;
     Ne: a, b, a != b, Compare::Ne;
     EqExact: a, b, a == b, Compare::EqExact;
-    NeExact: a, b, a != b, Compare::NeExact;
 }
 
 handlers! {

@@ -1,0 +1,4 @@
+//! The engine alone, on code written by hand.
+
+mod basics;
+mod harness;
