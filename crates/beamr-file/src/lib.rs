@@ -15,6 +15,7 @@
 mod code;
 mod container;
 mod error;
+pub mod inspect;
 mod lines;
 mod module;
 mod op;
@@ -27,6 +28,7 @@ pub mod validate;
 pub use code::{AllocKind, Arg, Big, Code, Instr, Operands, Span};
 pub use container::{BeamFile, Chunk, Limits};
 pub use error::{ChunkId, ErrorKind, FileError};
+pub use inspect::{disassemble, inspect};
 pub use lines::{LineEntry, Lines};
 pub use module::Module;
 pub use op::{Kind, OPS, Op, OpInfo};
