@@ -174,3 +174,58 @@ fn without_context_bit(raw: u16) -> u16 {
     let bitstring = (raw >> 1 | raw >> 2) & 1;
     raw & 1 | bitstring << 1 | (raw >> 1) & !3
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(data: &[u8], bits: u16, bounds: (Option<i64>, Option<i64>), unit: u16) {
+        let types = Types::decode(data).unwrap();
+        let t = types.entries[0];
+        assert_eq!(
+            (t.bits, (t.lower, t.upper), t.unit),
+            (bits, bounds, unit),
+            "{data:?}"
+        );
+        assert_eq!(types.encode(), data);
+    }
+
+    /// The same two types, in each version: an integer from 1 on or a bitstring of
+    /// whole bytes, as far as the version can say it.
+    #[test]
+    fn versions() {
+        use type_bits::*;
+        let head = |version| [0, 0, 0, version, 0, 0, 0, 1];
+        let one = 1i64.to_be_bytes();
+        let two = 2i64.to_be_bytes();
+        // Version 1: the context bit 2 moves all above it; bounds always there.
+        let data = [&head(1)[..], &[0, 1 << 6], &one, &two].concat();
+        check(&data, INTEGER, (Some(1), Some(2)), 1);
+        let data = [&head(1)[..], &[0, 1 << 2], &[0; 8], &[0xff; 8]].concat();
+        check(&data, BITSTRING, (None, None), 1);
+        // Version 2: the same bits, flags on top.
+        let data = [&head(2)[..], &[0xa0, 1 << 6 | 1 << 1], &one, &[7]].concat();
+        check(&data, INTEGER | BITSTRING, (Some(1), None), 8);
+        // Version 3: no context bit, flags from bit 12.
+        let data = [&head(3)[..], &[0x50, 1 << 5 | 1 << 1], &one, &[7]].concat();
+        check(&data, INTEGER | BITSTRING, (Some(1), None), 8);
+        let data = [&head(3)[..], &[0x20, 1 << 5], &two].concat();
+        check(&data, INTEGER, (None, Some(2)), 1);
+        // Version 4: records have bit 12, flags from bit 13.
+        let data = [&head(4)[..], &[0xb0, 1 << 5 | 1 << 1], &one, &[7]].concat();
+        check(&data, INTEGER | BITSTRING | RECORD, (Some(1), None), 8);
+    }
+
+    #[test]
+    fn a_version_to_come_is_kept_but_not_read() {
+        let data = [0, 0, 0, 9, 1, 2, 3];
+        let types = Types::decode(&data).unwrap();
+        assert!(types.entries.is_empty());
+        assert_eq!(types.encode(), data);
+    }
+
+    #[test]
+    fn a_type_without_values_is_an_error() {
+        assert!(Types::decode(&[0, 0, 0, 4, 0, 0, 0, 1, 0, 0]).is_err());
+    }
+}

@@ -129,7 +129,6 @@ impl<'a> Flow<'a> {
     fn run(&mut self) -> Checked<()> {
         while let Some((start, variant)) = self.work.pop_first() {
             self.s = self.states[start - self.first][variant].clone();
-            self.s.building = false;
             self.at = start;
             self.block().map_err(|fault| (self.at, fault))?;
         }
@@ -156,12 +155,9 @@ impl<'a> Flow<'a> {
             self.v.reach(self.at);
             let instr = &code.instrs[self.at];
             let args = code.args(instr);
-            let listed = |arg: &Arg| {
-                if let Arg::List(span) = arg {
-                    span.len as u64 / 8
-                } else {
-                    0
-                }
+            let listed = |arg: &Arg| match arg {
+                Arg::List(span) => span.len as u64 / 8,
+                _ => 0,
             };
             self.v.work += self.s.size() + args.iter().map(listed).sum::<u64>();
             if self.v.work > self.budget {
@@ -172,7 +168,21 @@ impl<'a> Flow<'a> {
                 return Ok(());
             }
             self.at += 1;
+            self.built()?;
         }
+    }
+
+    /// The register of an old-style construction is written after its last part.
+    fn built(&mut self) -> Step {
+        let Some(dst) = self.s.building else {
+            return Ok(());
+        };
+        let next = self.module.code.instrs.get(self.at).map(|i| i.op);
+        if next.is_some_and(|op| op == Op::Line || is_part(op)) {
+            return Ok(());
+        }
+        self.s.building = None;
+        self.term(dst, false)
     }
 
     /// Whether a block starts at an instruction.
@@ -220,6 +230,9 @@ impl<'a> Flow<'a> {
             .get(label as usize)
             .copied()
             .ok_or(Fault::Label(label))? as usize;
+        if self.is_handler(at) {
+            return Err(Fault::Catch("a jump to the handler of a try"));
+        }
         self.arrive(at, s)
     }
 
@@ -229,7 +242,8 @@ impl<'a> Flow<'a> {
         if label == 0 {
             return Err(Fault::Operand(0));
         }
-        let s = self.s.clone();
+        let mut s = self.s.clone();
+        s.building = None;
         self.jump(label, &s)
     }
 
@@ -280,11 +294,15 @@ impl<'a> Flow<'a> {
                 *slot = Slot::TERM;
             }
         }
-        s.y.iter_mut().for_each(|s| *s = s.aged());
+        s.y.iter_mut().for_each(|s| *s = s.aged().durable());
         s.float.clear();
         s.heap = [0; 3];
         s.receive = Receive::Outside;
-        s.building = false;
+        s.building = None;
+        if self.is_handler(after) {
+            self.v.traps.push(after as u32 - 1);
+            return Ok(());
+        }
         self.arrive(after, &s)
     }
 
@@ -624,4 +642,18 @@ impl<'a> Flow<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether an operation adds to an old-style binary under construction.
+fn is_part(op: Op) -> bool {
+    matches!(
+        op,
+        Op::BsPutInteger
+            | Op::BsPutBinary
+            | Op::BsPutFloat
+            | Op::BsPutString
+            | Op::BsPutUtf8
+            | Op::BsPutUtf16
+            | Op::BsPutUtf32
+    )
 }

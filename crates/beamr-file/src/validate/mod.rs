@@ -43,7 +43,12 @@
 //!   paths with different frames join, only raising an exception can follow.)
 //! * At every point that may collect, call or raise, all Y registers of the frame
 //!   are terms or tags, and all X registers below the live count are
-//!   initialised; afterwards those at or above it are not read again.
+//!   initialised; afterwards those at or above it are not read again. A source may be
+//!   at or above the live count of its own instruction (but match contexts are not).
+//!   Every instruction may raise but labels, lines, `move`, `swap`, jumps and type tests, comparisons,
+//!   `init_yregs`, `put_list`, `put_tuple2`, `make_fun3`, `bif0`, and those named below: so the checked form of a
+//!   read, like that of `get_tuple_element`, may raise. To make it so, some
+//!   functions must clear their frames ([`Function::clear_frames`]).
 //! * Heap: what `put_list`, `put_tuple2`, `update_record`, `fmove` to a term and
 //!   `make_fun3` build was reserved in this block of code by `test_heap`, `allocate_heap` or
 //!   `bs_create_bin`, `bs_init2`, `bs_init_bits`, `bs_append`, and nothing that may
@@ -67,17 +72,19 @@
 //!   stored in a term or sent.
 //! * `bs_match` commands read no more bits than its `ensure` commands ensured.
 //! * Receive: `remove_message` and `loop_rec_end` have a current message.
-//!   The message of `loop_rec` and its parts are in no Y register when something may
-//!   collect, and gone after `loop_rec_end`. They are not passed to other
+//!   The message of `loop_rec` and its parts may be in X registers when something
+//!   collects (a guard's `gc_bif`), in no Y register then, and gone after `loop_rec_end`. They are not passed to other
 //!   functions, but for [`Validated::peeked_calls`] (only OTP's `prim_eval` has
 //!   such; untrusted code with any should be refused).
 //! * The tuple of `set_tuple_element` is the result of `erlang:setelement/3` with
 //!   nothing that may collect in between.
 //! * `bs_put_*` follow `bs_init2`, `bs_init_bits`, `bs_append` or
-//!   `bs_private_append` with nothing else between but other `bs_put_*`, moves and lines.
+//!   `bs_private_append` with nothing else between but other `bs_put_*` and lines. Until
+//!   the last of them the register of the binary is not read; it may be written before or
+//!   after.
 //! * Control never leaves a function by running into the next one. After a
 //!   call of a function that never returns ([`never_returns`]) flow ends: the
-//!   lowering must put a trap there, as after the calls of [`Validated::traps`].
+//!   lowering must put a trap there, as at those of [`Validated::traps`].
 //!   A `call_ext_last` or `call_ext_only` of such a function may give any frame
 //!   size: it must be lowered as `call_ext`, nothing deallocated.
 //!
@@ -93,7 +100,9 @@
 //!   type tests of one argument, `min`, `max`, `get/1`) do not raise.
 //! * `wait_timeout` reads its time only when no timer runs: after it waited, until
 //!   `timeout` or `remove_message`, the register may be stale.
-//! * An exception ends the current receive.
+//! * A message belongs to the heap from `loop_rec` on, so that registers that hold
+//!   parts of it stay valid when an exception ends the receive. `remove_message` leaves X registers and
+//!   reserved heap as they are.
 //!
 //! # Not guaranteed
 //!
@@ -124,6 +133,9 @@ pub const MAX_X: u16 = 1023;
 pub const MAX_Y: u16 = 1024;
 /// Float registers of valid code are below this.
 pub const MAX_FLOAT: u16 = 1023;
+
+/// The words, floats or funs that one instruction may reserve.
+pub const MAX_HEAP: u64 = 1 << 24;
 
 /// A function found by the validator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,8 +177,9 @@ pub struct Validated {
     pub labels: Vec<u32>,
     /// `make_fun3` and `make_fun2` instructions that must find heap themselves.
     pub unreserved_funs: Vec<u32>,
-    /// Instructions (calls) that control never goes past in compiled code, as
-    /// the handler of a try follows: the lowering must put a trap after them.
+    /// Instructions that control never goes past in compiled code, as they
+    /// lead into the handler of a try (after a call that never returns): the lowering must put a trap
+    /// after such a one, or in its place when it is a `jump`.
     pub traps: Vec<u32>,
     /// Calls made while a message is only peeked at.
     pub peeked_calls: Vec<u32>,
@@ -327,12 +340,7 @@ pub fn never_returns(module: &str, function: &str, arity: u8) -> bool {
     module == "erlang"
         && matches!(
             (function, arity),
-            ("error", 1..=3)
-                | ("exit", 1)
-                | ("throw", 1)
-                | ("raise", 3)
-                | ("nif_error", 1..=2)
-                | ("halt", 0..=2)
+            ("error", 1..=3) | ("exit", 1) | ("throw", 1) | ("nif_error", 1..=2) | ("halt", 0..=2)
         )
 }
 

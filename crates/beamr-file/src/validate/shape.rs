@@ -1,10 +1,13 @@
 //! What can be seen without following control: the functions, the labels, the
 //! operands of each instruction by themselves.
 
-use super::{Checked, Fault, Function, MAX_FLOAT, MAX_X, MAX_Y, Validated};
+use super::{Checked, Fault, Function, MAX_FLOAT, MAX_HEAP, MAX_X, MAX_Y, Validated};
 use crate::code::{Arg, Instr};
 use crate::module::Module;
 use crate::op::{Kind, Op};
+
+/// More labels do not fit in the analysis; no file of the default size limit has them.
+const MAX_LABELS: usize = 1 << 26;
 
 /// Finds labels and functions, and checks tables that point to them.
 pub(super) fn functions(module: &Module) -> Checked<Validated> {
@@ -12,7 +15,7 @@ pub(super) fn functions(module: &Module) -> Checked<Validated> {
     let instrs = &code.instrs;
     let count = code.label_count as usize;
     // Compilers number labels without gaps; more could only be meant to be costly.
-    if count > instrs.len() + 1 {
+    if count > instrs.len() + 1 || count > MAX_LABELS {
         return Err((0, Fault::Label(code.label_count)));
     }
     let mut v = Validated {
@@ -192,12 +195,20 @@ impl Check<'_> {
         let m = self.module;
         Ok(match kind {
             Kind::U if op == Op::BsTestTail2 => matches!(arg, Arg::U(_) | Arg::Huge(_)),
-            Kind::U | Kind::Unit => matches!(arg, Arg::U(_)),
+            Kind::U => matches!(arg, Arg::U(_)),
+            Kind::Unit => matches!(arg, Arg::U(0..=256)),
             Kind::Str => matches!(arg, Arg::U(_)),
             Kind::Arity => matches!(arg, Arg::U(0..=255)),
             Kind::Live => matches!(arg, Arg::U(n) if n <= MAX_X as u64),
             Kind::Frame => matches!(arg, Arg::U(n) if n <= MAX_Y as u64),
-            Kind::Heap => matches!(arg, Arg::U(_) | Arg::Alloc(_)),
+            Kind::Heap => match arg {
+                Arg::U(words) => words <= MAX_HEAP,
+                Arg::Alloc(span) => {
+                    let list = m.code.alloc(span);
+                    list.len() <= 8 && list.iter().all(|&(_, n)| n <= MAX_HEAP)
+                }
+                _ => false,
+            },
             Kind::Import => index(arg, m.imports.len(), "import")?,
             Kind::Lambda => index(arg, m.lambdas.len(), "lambda")?,
             Kind::Line => match arg {
@@ -234,12 +245,12 @@ impl Check<'_> {
         })
     }
 
-    fn label(&self, _op: Op, arg: Arg) -> Result<bool, Fault> {
+    fn label(&self, op: Op, arg: Arg) -> Result<bool, Fault> {
         match arg {
             Arg::F(0) => Ok(true),
             Arg::F(label) => {
                 // A local call goes anywhere; its target is checked to be an entry.
-                if matches!(_op, Op::Call | Op::CallLast | Op::CallOnly) {
+                if matches!(op, Op::Call | Op::CallLast | Op::CallOnly) {
                     return Ok(true);
                 }
                 match self.labels.get(label as usize) {

@@ -1,5 +1,7 @@
 //! What is known at one place of a function, and how two such states join.
 
+use crate::code::Arg;
+
 /// What a register holds.
 ///
 /// The low bits are the kind, one bit marks a part of a message that is only
@@ -196,8 +198,8 @@ pub(super) struct State {
     /// Reserved heap: words, floats, funs.
     pub heap: [u64; 3],
     pub receive: Receive,
-    /// Between the start of an old-style binary and its last `bs_put_*`.
-    pub building: bool,
+    /// Between the start of an old-style binary and its last `bs_put_*`: its register.
+    pub building: Option<Arg>,
 }
 
 impl State {
@@ -209,7 +211,7 @@ impl State {
             float: Vec::new(),
             heap: [0; 3],
             receive: Receive::Outside,
-            building: false,
+            building: None,
         }
     }
 
@@ -315,8 +317,6 @@ impl State {
         if self.receive != other.receive {
             changed |= replace(&mut self.receive, Receive::Mixed);
         }
-        let building = self.building & other.building;
-        changed |= replace(&mut self.building, building);
         Some(changed)
     }
 }

@@ -3,29 +3,15 @@
 
 use super::super::state::{Frame, Receive, Slot};
 use super::super::{Fault, ends_flow, label_of, never_returns};
-use super::{Flow, Next, Step};
+use super::{Flow, Next, Step, is_part};
 use crate::code::{Arg, Instr};
 use crate::op::{Kind, Op};
 
 impl Flow<'_> {
     pub(super) fn instr(&mut self, instr: &Instr, args: &[Arg]) -> Step<Next> {
         let op = instr.op;
-        let putting = matches!(
-            op,
-            Op::BsPutInteger
-                | Op::BsPutBinary
-                | Op::BsPutFloat
-                | Op::BsPutString
-                | Op::BsPutUtf8
-                | Op::BsPutUtf16
-                | Op::BsPutUtf32
-        );
-        if putting {
-            if !self.s.building {
-                return Err(Fault::Binary("no binary is being built"));
-            }
-        } else if !matches!(op, Op::Line | Op::Move) {
-            self.s.building = false;
+        if is_part(op) && self.s.building.is_none() {
+            return Err(Fault::Binary("no binary is being built"));
         }
         match (op, args) {
             (Op::Label | Op::Line | Op::ExecutableLine | Op::NifStart | Op::OnLoad, _) => {}
@@ -149,11 +135,13 @@ impl Flow<'_> {
             }
             (Op::GetList, &[src, head, tail]) => {
                 let fragile = self.read(src)?;
+                self.raise()?;
                 self.term(head, fragile)?;
                 self.term(tail, fragile)?;
             }
             (Op::GetHd | Op::GetTl, &[src, dst]) | (Op::GetTupleElement, &[src, _, dst]) => {
                 let fragile = self.read(src)?;
+                self.raise()?;
                 self.term(dst, fragile)?;
             }
             (Op::SetTupleElement, &[value, tuple, _]) => {
@@ -161,6 +149,7 @@ impl Flow<'_> {
                 if !self.slot(tuple)?.is_new() {
                     return Err(Fault::NotNew);
                 }
+                self.raise()?;
             }
 
             // Building.
@@ -227,7 +216,15 @@ impl Flow<'_> {
             }
 
             // Tests and jumps.
-            (Op::Jump, &[label]) => self.test(label)?,
+            (Op::Jump, &[label]) => {
+                let at = self.v.labels[label_of(label) as usize] as usize;
+                if self.is_handler(at) {
+                    // Only after a call that never returns.
+                    self.v.traps.push(self.at as u32);
+                } else {
+                    self.test(label)?;
+                }
+            }
             (Op::SelectVal | Op::SelectTupleArity, &[src, fail, list]) => {
                 self.read(src)?;
                 self.test(fail)?;
@@ -238,6 +235,7 @@ impl Flow<'_> {
             (Op::HasMapFields, &[fail, src, list]) => {
                 self.read(src)?;
                 self.read_all(self.module.code.list_of(list))?;
+                self.raise()?;
                 self.test(fail)?;
             }
             (Op::GetMapElements | Op::GetRecordElements, &[fail, src, list]) => {
@@ -246,6 +244,7 @@ impl Flow<'_> {
                 for &[key, _] in pairs {
                     self.read(key)?;
                 }
+                self.raise()?;
                 let mut failed = self.s.clone();
                 for &[_, dst] in pairs {
                     self.maybe_written(&mut failed, dst, fragile)?;
@@ -339,12 +338,6 @@ impl Flow<'_> {
                 if outer.is_some_and(|n| n <= y as usize) {
                     return Err(Fault::Catch("a tag above an outer one"));
                 }
-                let at = self.v.labels[label_of(label) as usize] as usize;
-                self.handler(at, y, is_try).map(drop).or_else(|e| match e {
-                    // The slot may have moved by a trim when the handler is reached.
-                    Fault::Catch(_) => Ok(()),
-                    e => Err(e),
-                })?;
                 self.write(slot, Slot::tag(is_try, label_of(label)))?;
             }
             (Op::TryEnd, &[slot]) => self.end_tag(slot, true)?,
@@ -358,8 +351,7 @@ impl Flow<'_> {
             // Receive.
             (Op::LoopRec, &[fail, dst]) => {
                 self.outside_receive()?;
-                self.frame_init()?;
-                self.s.clear_x();
+                self.suspend()?;
                 self.test(fail)?;
                 self.s.receive = Receive::Peeked;
                 self.write(dst, Slot::FRAGILE)?;
@@ -412,9 +404,11 @@ impl Flow<'_> {
             (Op::RecvMarkerBind, &[marker, reference]) => {
                 self.read_durable(marker)?;
                 self.read_durable(reference)?;
+                self.raise()?;
             }
             (Op::RecvMarkerClear | Op::RecvMarkerUse, &[reference]) => {
                 self.read_durable(reference)?;
+                self.raise()?;
             }
 
             // Matching.
@@ -431,6 +425,7 @@ impl Flow<'_> {
                 let fragile = self.read_ctx(ctx)?;
                 self.read(size)?;
                 self.test(fail)?;
+                self.keep(ctx, live)?;
                 self.gc(live)?;
                 self.term(dst, fragile)?;
             }
@@ -447,27 +442,32 @@ impl Flow<'_> {
             (Op::BsGetUtf8 | Op::BsGetUtf16 | Op::BsGetUtf32, &[fail, ctx, live, _, dst]) => {
                 self.read_ctx(ctx)?;
                 self.test(fail)?;
+                self.keep(ctx, live)?;
                 self.gc(live)?;
                 self.term(dst, false)?;
             }
             (Op::BsSkipUtf8 | Op::BsSkipUtf16 | Op::BsSkipUtf32, &[fail, ctx, live, _]) => {
                 self.read_ctx(ctx)?;
                 self.test(fail)?;
+                self.keep(ctx, live)?;
                 self.gc(live)?;
             }
             (Op::BsGetTail, &[ctx, dst, live]) => {
                 let fragile = self.read_ctx(ctx)?;
+                self.keep(ctx, live)?;
                 self.gc(live)?;
                 self.term(dst, fragile)?;
             }
             (Op::BsGetPosition, &[ctx, dst, live]) => {
                 self.read_ctx(ctx)?;
+                self.keep(ctx, live)?;
                 self.gc(live)?;
                 self.term(dst, false)?;
             }
             (Op::BsSetPosition, &[ctx, position]) => {
                 self.read_ctx(ctx)?;
                 self.read(position)?;
+                self.raise()?;
             }
             (Op::BsMatch, &[fail, ctx, list]) => self.bs_match(fail, ctx, list)?,
 
@@ -489,8 +489,7 @@ impl Flow<'_> {
                 self.gc(live)?;
                 self.fail(fail)?;
                 self.reserve(need);
-                self.term(dst, false)?;
-                self.s.building = true;
+                self.s.building = Some(dst);
             }
             (Op::BsAppend, &[fail, size, need, live, _, bin, _, dst]) => {
                 self.read_size(size)?;
@@ -498,16 +497,14 @@ impl Flow<'_> {
                 self.gc(live)?;
                 self.fail(fail)?;
                 self.reserve(need);
-                self.term(dst, false)?;
-                self.s.building = true;
+                self.s.building = Some(dst);
             }
             (Op::BsPrivateAppend, &[fail, size, _, bin, _, dst]) => {
                 self.read_size(size)?;
                 self.read_durable(bin)?;
                 self.fail(fail)?;
                 self.s.heap = [0; 3];
-                self.term(dst, false)?;
-                self.s.building = true;
+                self.s.building = Some(dst);
             }
             (Op::BsPutInteger | Op::BsPutBinary | Op::BsPutFloat, &[fail, size, _, _, src]) => {
                 self.read_size(size)?;
@@ -543,6 +540,16 @@ impl Flow<'_> {
             _ => return Err(Fault::Obsolete),
         }
         Ok(if ends_flow(op) { Next::Stop } else { Next::On })
+    }
+
+    /// A match context is among the live registers.
+    fn keep(&self, ctx: Arg, live: Arg) -> Step {
+        match (ctx.x(), live) {
+            (Some(x), Arg::U(live)) if x as u64 >= live => {
+                Err(Fault::Binary("the match context is not live"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn read_size(&self, size: Arg) -> Step {
@@ -615,15 +622,14 @@ impl Flow<'_> {
                 ("=:=", _) => (None, None, 3),
                 _ => (None, None, 1),
             };
+            self.read_ctx(ctx)?;
             if live.is_none() {
                 self.test(fail)?;
             }
             list = rest.get(taken..).unwrap_or(&[]);
             if let (Some(live), Some(dst)) = (live, dst) {
+                self.keep(ctx, live)?;
                 self.gc(live)?;
-                if !list.is_empty() {
-                    self.read_ctx(ctx)?;
-                }
                 self.term(dst, fragile)?;
             }
         }
