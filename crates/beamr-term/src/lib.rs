@@ -21,6 +21,7 @@ mod atom;
 pub mod big;
 pub mod bits;
 pub mod copy;
+pub mod format;
 pub mod hash;
 pub mod header;
 pub mod ids;
