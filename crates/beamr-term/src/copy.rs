@@ -231,6 +231,9 @@ pub struct CopyWalk {
     stack: Stack<CopyFrame, 8>,
 }
 
+// SAFETY: the pointers go into the place that is copied to, which only the caller of `step` reaches.
+unsafe impl Send for CopyWalk {}
+
 impl CopyWalk {
     /// Starts.
     pub fn new(term: Word, mode: CopyMode) -> CopyWalk {

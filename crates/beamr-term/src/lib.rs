@@ -21,6 +21,7 @@ mod atom;
 pub mod big;
 pub mod bits;
 pub mod copy;
+pub mod etf;
 pub mod format;
 pub mod hash;
 pub mod header;
@@ -42,7 +43,7 @@ pub use atom::{Atom, AtomEntry, AtomError, AtomTable, MAX_ATOM_CHARS, atoms};
 pub use header::{Header, Subtag};
 pub use literal::{LiteralArea, LiteralBuilder, LiteralError, empty_tuple, is_literal};
 pub use off_heap::{Binary, BinaryRef, NodeEntry, OffHeap, Resource, ResourceRef};
-pub use owned::{OwnedTerm, TooLarge};
+pub use owned::{OwnedTerm, TooLarge, TransferError};
 pub use tables::{
     ExportId, ExportTable, FunEntry, FunTable, Release, TableFull, Tables, Unregistered,
 };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::alloc::{Alloc, Fragment};
 use crate::copy::{CopyMode, copy, size_in_words};
+use crate::etf::{self, DecodeError, EncodeError};
 use crate::order;
 use crate::tables::Tables;
 use crate::term::Term;
@@ -31,6 +32,17 @@ unsafe impl Sync for OwnedTerm {}
 pub struct TooLarge {
     /// Words allowed.
     pub limit: usize,
+}
+
+/// Why a term could not go to another VM.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// It could not be encoded.
+    #[error("the term could not be encoded")]
+    Encode(#[from] EncodeError),
+    /// It could not be decoded there.
+    #[error("the term could not be decoded")]
+    Decode(#[from] DecodeError),
 }
 
 impl OwnedTerm {
@@ -72,6 +84,16 @@ impl OwnedTerm {
             tables,
         }
     }
+    /// A term from the external format.
+    pub fn from_etf(bytes: &[u8], tables: &Arc<Tables>) -> Result<OwnedTerm, DecodeError> {
+        let mut f = Fragment::with_capacity(bytes.len() / 4 + 16);
+        let (root, _) = etf::decode(bytes, tables, etf::DecodeOptions::default(), &mut f)?;
+        Ok(OwnedTerm {
+            root,
+            storage: Some(f),
+            tables: tables.clone(),
+        })
+    }
     /// The term as a word: valid as long as this value.
     #[inline]
     pub fn word(&self) -> Word {
@@ -98,6 +120,15 @@ impl OwnedTerm {
     /// A copy in a heap of the same VM.
     pub fn copy_to<A: Alloc + ?Sized>(&self, alloc: &mut A) -> Word {
         copy(self.root, alloc, CopyMode::Share)
+    }
+    /// The same term for another VM: atoms by text, funs and exports by name, pids of this node as
+    /// those of another one.
+    pub fn transfer(&self, tables: &Arc<Tables>) -> Result<OwnedTerm, TransferError> {
+        if Arc::ptr_eq(tables, &self.tables) {
+            return Ok(self.clone());
+        }
+        let bytes = etf::encode(self.root, &self.tables, &etf::EncodeOptions::default())?;
+        Ok(Self::from_etf(&bytes, tables)?)
     }
 }
 

@@ -3,6 +3,7 @@
 mod arith;
 mod bits;
 mod copy;
+mod etf;
 mod format;
 mod maps;
 mod number_text;

@@ -221,3 +221,46 @@ fn exponentially_shared_terms_stop_at_the_budget() {
             .is_pending()
     );
 }
+
+/// Every pair of about a hundred terms compares as OTP 25, 27 and 29 say (`data/order-*.txt`):
+/// `e` is `=:=`, `=` is `==` only; the second row is the order of map keys.
+#[test]
+fn pairs_compare_as_in_otp() {
+    for (release, _, text) in crate::etf::releases() {
+        let t = tables(release);
+        let mut f = Fragment::with_capacity(1 << 14);
+        let rows: Vec<(Word, &str, &str)> = text
+            .lines()
+            .map(|l| {
+                let mut it = l.split(' ');
+                let hex = it.next().unwrap();
+                let bytes: Vec<u8> = (0..hex.len())
+                    .step_by(2)
+                    .map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap())
+                    .collect();
+                let o = beamr_term::etf::DecodeOptions::default();
+                let (w, _) = beamr_term::etf::decode(&bytes, &t, o, &mut f).unwrap();
+                (w, it.next().unwrap(), it.next().unwrap())
+            })
+            .collect();
+        for (i, (a, value, exact)) in rows.iter().enumerate() {
+            for (j, (b, _, _)) in rows.iter().enumerate() {
+                let at = format!("{release:?} lines {} and {}", i + 1, j + 1);
+                let want = value.as_bytes()[j];
+                let got = match check(*a, *b, &t) {
+                    Ordering::Less => b'<',
+                    Ordering::Greater => b'>',
+                    Ordering::Equal if eq_exact(*a, *b, &t) => b'e',
+                    Ordering::Equal => b'=',
+                };
+                assert_eq!(got as char, want as char, "{at}");
+                let got = match compare_exact(*a, *b, &t) {
+                    Ordering::Less => b'<',
+                    Ordering::Greater => b'>',
+                    Ordering::Equal => b'=',
+                };
+                assert_eq!(got as char, exact.as_bytes()[j] as char, "{at} as keys");
+            }
+        }
+    }
+}
