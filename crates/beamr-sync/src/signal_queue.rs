@@ -228,6 +228,14 @@ impl<T> Batch<T> {
         self.first = node.next.with(|next| unsafe { *next });
         Some(node)
     }
+
+    /// Puts the node that was taken last back to the front.
+    pub fn put_back(&mut self, node: Box<Node<T>>) {
+        let node = Box::into_raw(node);
+        // SAFETY: the node is the caller's and becomes the batch's.
+        unsafe { (*node).next.with_mut(|next| *next = self.first) };
+        self.first = node;
+    }
 }
 
 impl<T> Iterator for Batch<T> {

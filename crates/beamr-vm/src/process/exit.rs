@@ -1,0 +1,503 @@
+//! How a process ends.
+//!
+//! 1. Something ends it: an exception that nobody caught or a normal return ([`Process::end`]), or an exit signal.
+//! 2. Its runner starts the exit procedure: from then on it is no longer alive for anybody. Its name is free, its
+//!    timer gone, its slot out of the table, its queue closed (what is pushed later comes back as from a dead process).
+//! 3. In chunks, so that 100,000 links block nobody: subsystems release what it owned, links get exit
+//!    signals, monitors `'DOWN'`, what it monitored is told, those it suspended go on, signals that came too late are answered.
+//! 4. The exit is noted for those outside who wait, the heap is freed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use beamr_abi::{Ctx, ExceptionClass};
+use beamr_sync::prim::{Condvar, Mutex};
+use beamr_term::{Atom, Build, Word, atoms};
+
+use super::{Carried, Outstanding, Own, Process, Slot, process, slot_of, worker};
+use crate::sched::Worker;
+use crate::signal::handle::{send_down, send_exit};
+use crate::signal::{Batch, ExitKind, Signal, monitor, push_proc, suspend};
+
+/// Signals sent per step of the procedure.
+const CHUNK: usize = 1000;
+
+/// How a process ended by itself, until its runner takes it.
+#[derive(Debug)]
+pub struct Ended {
+    class: ExceptionClass,
+    /// In the process's heap.
+    reason: Word,
+    log: bool,
+    /// What it returned, for who watches from outside.
+    result: Option<Carried>,
+}
+
+/// A process on its way out.
+#[derive(Debug)]
+pub struct Dying {
+    class: ExceptionClass,
+    /// In the process's heap or in `carried`.
+    reason: Word,
+    /// Keeps the reason of a signal.
+    _carried: Option<Carried>,
+    result: Option<Carried>,
+    log: bool,
+    started: bool,
+    leftovers: Option<Batch>,
+}
+
+impl Dying {
+    /// By an exit signal.
+    pub(crate) fn by_signal(class: ExceptionClass, reason: Carried) -> Dying {
+        Dying {
+            class,
+            reason: reason.term,
+            _carried: Some(reason),
+            result: None,
+            log: false,
+            started: false,
+            leftovers: None,
+        }
+    }
+    fn by_itself(e: Ended) -> Dying {
+        Dying {
+            class: e.class,
+            reason: e.reason,
+            _carried: None,
+            result: e.result,
+            log: e.log,
+            started: false,
+            leftovers: None,
+        }
+    }
+}
+
+impl Process {
+    /// Notes why the process ended. `reason` is the exit reason and lies in its heap. The engine then
+    /// stops with `Stop::Exited`. The first end counts.
+    pub fn end(&mut self, class: ExceptionClass, reason: Word, log: bool) {
+        if self.ended.is_none() {
+            self.ended = Some(Box::new(Ended {
+                class,
+                reason,
+                log,
+                result: None,
+            }));
+        }
+    }
+    /// Notes the normal end with what the first function returned.
+    pub fn end_normally(&mut self, result: Word) {
+        let watched = self.slot().watch.load(Ordering::Acquire) & WATCHED != 0;
+        if self.ended.is_none() {
+            self.ended = Some(Box::new(Ended {
+                class: ExceptionClass::Exit,
+                reason: atoms::NORMAL.word(),
+                log: false,
+                result: watched.then(|| Carried::copy(result)),
+            }));
+        }
+    }
+}
+
+/// The process whose runner calls this has stopped for good: turns what is noted into the exit procedure.
+pub(crate) fn begin(own: &mut Own, process: Option<&mut Process>) {
+    let ended = process.and_then(|p| p.ended.take());
+    if own.dying.is_none() {
+        own.dying = Some(Box::new(match ended {
+            Some(e) => Dying::by_itself(*e),
+            None => Dying::by_signal(
+                ExceptionClass::Exit,
+                Carried::immediate(atoms::NORMAL),
+            ),
+        }));
+    }
+}
+
+/// One step of the exit procedure. True when the process is dead and its slot no longer the caller's.
+pub(crate) fn step(w: &Worker, slot: &Slot, own: &mut Own) -> bool {
+    let Some(mut dying) = own.dying.take() else {
+        return true;
+    };
+    if !dying.started {
+        dying.started = true;
+        start(w, slot, own, &mut dying);
+    }
+    let done = chunk(w, slot, own, &mut dying);
+    if done {
+        finish(w, slot, own, *dying);
+    } else {
+        own.dying = Some(dying);
+    }
+    done
+}
+
+fn start(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) {
+    let vm = &w.vm;
+    slot.state.set_exiting();
+    if dying.log {
+        log_crash(w, slot, own, dying.reason);
+    }
+    if let Some(name) = own.name.take() {
+        vm.registry.remove(slot.namespace.id, name, slot.pid());
+    }
+    if let Some(t) = own.timer.take() {
+        vm.workers[t.worker as usize].wheel.cancel(t.handle);
+    }
+    own.aliases = Default::default();
+    let guard = w.participant.pin();
+    // The caller holds a count; the table's own goes back when no reader is left.
+    drop(vm.processes.remove(slot.id, &guard));
+    vm.exit_hooks.run(w, slot, own);
+    dying.leftovers = Some(slot.queue.close());
+}
+
+fn chunk(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) -> bool {
+    let me = slot.proc_id();
+    let mut left = CHUNK;
+    let reason_cost = if dying.reason.is_immediate() { 0 } else { 4 };
+    while left > 0 {
+        left = left.saturating_sub(1 + reason_cost);
+        if let Some((to, unlinking)) = own.links.pop_first() {
+            if unlinking == 0 {
+                send_exit(w, me, to, ExitKind::Link, Carried::copy(dying.reason));
+            }
+            continue;
+        }
+        if let Some((key, by)) = own.monitored_by.pop_first() {
+            send_down(w, by.origin, key, Carried::copy(dying.reason));
+            continue;
+        }
+        if let Some((key, m)) = own.monitors.pop_first() {
+            monitor::tell_demonitor(w, m.target, key);
+            continue;
+        }
+        if let Some((to, times)) = own.suspending.pop_first() {
+            suspend::resume_times(w, to, times);
+            continue;
+        }
+        if let Some(r) = own.deferred.pop() {
+            r.reply(w, None);
+            continue;
+        }
+        // Those of before the close come first.
+        let batch = match &mut own.middle {
+            Some(b) if !b.is_empty() => own.middle.as_mut(),
+            _ => dying.leftovers.as_mut(),
+        };
+        match batch.and_then(Batch::next_node) {
+            Some(node) => too_late(w, slot, node.into_value()),
+            None => return true,
+        }
+    }
+    false
+}
+
+/// A signal that came after the end.
+fn too_late(w: &Worker, slot: &Slot, signal: Signal) {
+    let me = slot.proc_id();
+    let noproc = || Carried::immediate(atoms::NOPROC);
+    match signal {
+        Signal::Link(from) => {
+            send_exit(w, me, from, ExitKind::NoLink, noproc());
+        }
+        Signal::Monitor(m) => send_down(w, m.origin, m.key, noproc()),
+        Signal::Unlink(u) => {
+            let _ = push_proc(w, u.0, Signal::UnlinkAck(Box::new((me, u.1))));
+        }
+        Signal::Request(r) => r.reply(w, None),
+        Signal::Message(_)
+        | Signal::AliasMessage(_)
+        | Signal::Timeout(_)
+        | Signal::Exit(_)
+        | Signal::UnlinkAck(_)
+        | Signal::Demonitor(_)
+        | Signal::Down(_)
+        | Signal::Reply(_)
+        | Signal::Wake => {}
+    }
+}
+
+fn finish(w: &Worker, slot: &Slot, own: &mut Own, dying: Dying) {
+    let watch = slot.watch.swap(WATCHED | OVER, Ordering::AcqRel);
+    if watch & WATCHED != 0 || dying.reason != atoms::NORMAL.word() {
+        w.vm.exits.record(
+            slot.id.as_u64(),
+            ExitRecord {
+                class: dying.class,
+                reason: Carried::copy(dying.reason),
+                result: dying.result,
+            },
+        );
+    }
+    own.mailbox = Default::default();
+    own.outstanding = None::<Box<Outstanding>>;
+    own.native = None;
+    own.middle = None;
+    slot.namespace.process_ended();
+    let last = slot.state.finish();
+    if !last.is_dirty() {
+        free_body(slot);
+    }
+}
+
+/// Frees the body of a dead process.
+pub(crate) fn free_body(slot: &Slot) {
+    let body = slot.body.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    if !body.is_null() {
+        // SAFETY: the process is dead and the caller has the body, which came from a box.
+        let p = unsafe { Box::from_raw(body) };
+        slot.namespace.charge_memory(-p.charged);
+    }
+}
+
+/// In [`Slot::watch`]: somebody outside wants the exit noted.
+pub(crate) const WATCHED: u8 = 1;
+/// In [`Slot::watch`]: the exit has been noted, or will not be.
+pub(crate) const OVER: u8 = 2;
+
+/// Exit reasons as the host sees them.
+#[derive(Debug)]
+pub enum ExitReason {
+    /// `normal`.
+    Normal,
+    /// `kill` (a link to a process that was killed by name of that reason).
+    Kill,
+    /// `killed`.
+    Killed,
+    /// `noproc`.
+    NoProc,
+    /// `noconnection`.
+    NoConnection,
+    /// Any other term.
+    Term(Carried),
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub struct ExitRecord {
+    /// `Error` and `Throw` when an exception ended it, `Exit` otherwise.
+    pub class: ExceptionClass,
+    /// The exit reason.
+    pub reason: Carried,
+    /// What its first function returned, when it ended normally and was watched.
+    pub result: Option<Carried>,
+}
+
+impl ExitRecord {
+    /// The reason as an enum.
+    pub fn exit_reason(&self) -> ExitReason {
+        match self.reason.term.as_atom() {
+            Some(atoms::NORMAL) => ExitReason::Normal,
+            Some(atoms::KILL) => ExitReason::Kill,
+            Some(atoms::KILLED) => ExitReason::Killed,
+            Some(atoms::NOPROC) => ExitReason::NoProc,
+            Some(atoms::NOCONNECTION) => ExitReason::NoConnection,
+            _ => ExitReason::Term(self.reason.duplicate()),
+        }
+    }
+}
+
+/// Exits noted for the host: those of watched processes, and abnormal ones. The oldest give way.
+#[derive(Debug, Default)]
+pub struct ExitLedger {
+    state: Mutex<Records>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Records {
+    map: HashMap<u64, ExitRecord>,
+    order: VecDeque<u64>,
+    waiting: usize,
+}
+
+/// Exits kept.
+pub const EXITS_KEPT: usize = 65_536;
+
+impl ExitLedger {
+    fn record(&self, pid: u64, record: ExitRecord) {
+        let mut s = self.state.lock();
+        if s.order.len() >= EXITS_KEPT
+            && let Some(old) = s.order.pop_front()
+        {
+            s.map.remove(&old);
+        }
+        s.order.push_back(pid);
+        s.map.insert(pid, record);
+        if s.waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+    /// Takes a record out.
+    pub fn take(&self, pid: u64) -> Option<ExitRecord> {
+        self.state.lock().map.remove(&pid)
+    }
+    /// Looks at a record.
+    pub fn peek<R>(&self, pid: u64, look: impl FnOnce(&ExitRecord) -> R) -> Option<R> {
+        self.state.lock().map.get(&pid).map(look)
+    }
+    /// Waits until the record is there, at most for `timeout`.
+    pub(crate) fn wait(
+        &self,
+        pid: u64,
+        timeout: Option<std::time::Duration>,
+    ) -> Option<ExitRecord> {
+        let deadline = timeout.and_then(|t| std::time::Instant::now().checked_add(t));
+        let mut s = self.state.lock();
+        loop {
+            if let Some(r) = s.map.remove(&pid) {
+                return Some(r);
+            }
+            s.waiting += 1;
+            match deadline {
+                None => s = self.changed.wait(s),
+                Some(d) => {
+                    let left = d.saturating_duration_since(std::time::Instant::now());
+                    if left.is_zero() {
+                        s.waiting -= 1;
+                        return None;
+                    }
+                    s = self.changed.wait_timeout(s, left);
+                }
+            }
+            s.waiting -= 1;
+        }
+    }
+}
+
+/// What subsystems do when a process dies.
+pub type ExitHook = Arc<dyn Fn(&Worker, &Slot, &mut Own) + Send + Sync>;
+
+/// Called for every process that dies, after its name is free and before links and monitors fire. A hook looks at
+/// [`Own::owned_resources`] first and returns at once when its bit is not set.
+#[derive(Default)]
+pub struct ExitHooks(std::sync::OnceLock<Vec<ExitHook>>);
+
+impl std::fmt::Debug for ExitHooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ExitHooks")
+    }
+}
+
+impl ExitHooks {
+    /// Sets the hooks; false when they were set before.
+    pub fn set(&self, hooks: Vec<ExitHook>) -> bool {
+        self.0.set(hooks).is_ok()
+    }
+    fn run(&self, w: &Worker, slot: &Slot, own: &mut Own) {
+        if own.owned_resources == 0 {
+            return;
+        }
+        for hook in self.0.get().into_iter().flatten() {
+            hook(w, slot, own);
+        }
+    }
+}
+
+/// Tells the logger of a crash, as "Error in process <0.1.0> with exit value".
+fn log_crash(w: &Worker, slot: &Slot, own: &Own, reason: Word) {
+    let body = slot.body.load(Ordering::Acquire);
+    let leader = if body.is_null() {
+        Word::NIL
+    } else {
+        // SAFETY: the caller is the runner and has the body (a process that ends by itself is not away).
+        unsafe { (*body).body.group_leader }
+    };
+    let _ = own;
+    let (node, _) = w.vm.tables.local_node();
+    let alive = node != atoms::NONODE_NOHOST;
+    let format = if alive {
+        "Error in process ~p on node ~p with exit value:~n~p~n"
+    } else {
+        "Error in process ~p with exit value:~n~p~n"
+    };
+    log(w, slot, leader, atoms::ERROR, format, &|f| {
+        let reason = beamr_term::copy::copy(reason, f);
+        if alive {
+            f.list([slot.pid(), node.word(), reason])
+        } else {
+            f.list([slot.pid(), reason])
+        }
+    });
+}
+
+/// Tells the logger that a process hit its `max_heap_size`.
+pub(crate) fn log_max_heap(ctx: &mut Ctx) {
+    let w = worker(ctx);
+    let slot = slot_of(ctx);
+    let p = process(ctx);
+    let (max, total) = (
+        p.body.heap.max_size,
+        p.body.heap.size() + p.body.heap.old_size() + p.body.heap.fragment_words,
+    );
+    let leader = p.body.group_leader;
+    let kill = p.max_heap.kill;
+    log(
+        w,
+        slot,
+        leader,
+        atoms::ERROR,
+        "     Process:          ~p ~n     Context:          maximum heap size reached~n     Max Heap Size:    ~p~n     Total Heap Size:  ~p~n     Kill:             ~p~n",
+        &|f| {
+            f.list([
+                slot.pid(),
+                Word::fixnum(max as i64),
+                Word::fixnum(total as i64),
+                Word::boolean(kill),
+            ])
+        },
+    );
+}
+
+/// Sends `{log, Level, Format, Args, Metadata}` to the process registered as `logger`; nothing when there is none (the
+/// VM's crash hook gets it instead).
+pub(crate) fn log(
+    w: &Worker,
+    slot: &Slot,
+    leader: Word,
+    level: Atom,
+    format: &str,
+    args: &dyn Fn(&mut beamr_term::Fragment) -> Word,
+) {
+    let time = w.vm.system_time_us();
+    let message = Carried::build(128, |f| {
+        let args = args(f);
+        let format = f.string(format);
+        let leader = if leader.is_pid() {
+            beamr_term::copy::copy(leader, f)
+        } else {
+            Word::NIL
+        };
+        let tables = &w.vm.tables;
+        let atom = |t: &str| tables.atoms.intern(t).map_or(Word::NIL, Atom::word);
+        let inner = beamr_term::maps::from_pairs(
+            f,
+            tables,
+            &[
+                (atoms::EMULATOR.word(), Word::TRUE),
+                (atoms::TAG.word(), atoms::ERROR.word()),
+            ],
+        );
+        let time = f.integer(time);
+        let meta = beamr_term::maps::from_pairs(
+            f,
+            tables,
+            &[
+                (atom("error_logger"), inner),
+                (atom("gl"), leader),
+                (atoms::PID.word(), slot.pid()),
+                (atoms::TIME.word(), time),
+            ],
+        );
+        f.tuple(&[atoms::LOG.word(), level.word(), format, args, meta])
+    });
+    match w.vm.registry.whereis(slot.namespace.id, atoms::LOGGER) {
+        Some(pid) if pid != slot.pid() => {
+            let to = super::ProcId::local(pid.local_number());
+            let _ = push_proc(w, to, Signal::Message(message.into_message()));
+        }
+        _ => w.vm.log_without_logger(message.term),
+    }
+}

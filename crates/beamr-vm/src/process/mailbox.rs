@@ -1,0 +1,367 @@
+//! The messages of one process in order, with the receive position and receive markers.
+//!
+//! The list is made of the nodes that carried the messages through the signal queue. The position of a
+//! running receive is the node *before* the message looked at, so that a message is taken out in constant time;
+//! a marker likewise is the last node that was there when it was reserved. When a node goes, what
+//! pointed to it points to the one before: only the node at the position is ever taken out, whose
+//! predecessor is known.
+
+use beamr_sync::signal_queue::Node;
+use beamr_term::{Fragment, Word};
+
+use super::ids::RefKey;
+use crate::signal::Signal;
+
+/// A message on its way or in a mailbox.
+#[derive(Debug)]
+pub struct Message {
+    /// Link of the mailbox list.
+    next: *mut Node<Signal>,
+    /// The message. Lies in `fragment`, or is immediate, or literal, or was adopted by the receiver's heap.
+    pub term: Word,
+    /// Where it lies until the receiver adopts it.
+    pub fragment: Option<Box<Fragment>>,
+}
+
+// SAFETY: an unadopted message owns its fragment; `next` is null while it travels between threads,
+// and an adopted one belongs to the mailbox of the process whose heap it lies in.
+unsafe impl Send for Message {}
+
+impl Message {
+    /// A message in a fragment of its own (or none for an immediate or literal).
+    pub fn new(term: Word, fragment: Option<Box<Fragment>>) -> Message {
+        Message {
+            next: std::ptr::null_mut(),
+            term,
+            fragment,
+        }
+    }
+}
+
+/// Receive markers of one process at most; a further one replaces the oldest.
+const MARKERS: usize = 8;
+
+#[derive(Clone, Copy, Debug)]
+struct Marker {
+    /// Number handed out by `reserve`; 0 when the place is free.
+    id: u64,
+    key: Option<RefKey>,
+    after: *mut Node<Signal>,
+}
+
+#[derive(Debug, Default)]
+struct Markers {
+    places: Vec<Marker>,
+    next_id: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Mailbox {
+    first: *mut Node<Signal>,
+    last: *mut Node<Signal>,
+    /// The node before the receive position; null at the start.
+    before: *mut Node<Signal>,
+    len: usize,
+    markers: Option<Box<Markers>>,
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Mailbox {
+            first: std::ptr::null_mut(),
+            last: std::ptr::null_mut(),
+            before: std::ptr::null_mut(),
+            len: 0,
+            markers: None,
+        }
+    }
+}
+
+/// The message in a node of a mailbox.
+///
+/// # Safety
+/// `node` is a live node of a mailbox (these all carry messages) and no other reference to it is in use.
+unsafe fn message<'a>(node: *mut Node<Signal>) -> &'a mut Message {
+    match &mut (*node).value {
+        Signal::Message(m) => m,
+        other => unreachable!("a mailbox holds messages only, not {other:?}"),
+    }
+}
+
+impl Mailbox {
+    /// How many messages.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Adds a node at the end; it must carry a message.
+    #[inline]
+    pub fn push(&mut self, node: Box<Node<Signal>>) {
+        debug_assert!(matches!(node.value, Signal::Message(_)));
+        let node = Box::into_raw(node);
+        // SAFETY: the list owns its nodes; see the head of the module.
+        unsafe {
+            message(node).next = std::ptr::null_mut();
+            if self.last.is_null() {
+                self.first = node;
+            } else {
+                message(self.last).next = node;
+            }
+        }
+        self.last = node;
+        self.len += 1;
+    }
+    #[inline]
+    fn position(&self) -> *mut Node<Signal> {
+        if self.before.is_null() {
+            self.first
+        } else {
+            // SAFETY: `before` is a node of the list.
+            unsafe { message(self.before).next }
+        }
+    }
+    /// The message at the receive position.
+    #[inline]
+    pub fn current(&mut self) -> Option<&mut Message> {
+        let node = self.position();
+        if node.is_null() {
+            None
+        } else {
+            // SAFETY: a node of the list.
+            Some(unsafe { message(node) })
+        }
+    }
+    /// Whether a message is at the receive position.
+    #[inline]
+    pub fn has_current(&self) -> bool {
+        !self.position().is_null()
+    }
+    /// Moves the receive position over one message.
+    #[inline]
+    pub fn advance(&mut self) {
+        let node = self.position();
+        if !node.is_null() {
+            self.before = node;
+        }
+    }
+    /// Takes the message at the receive position out and puts the position back to the start.
+    pub fn remove_current(&mut self) -> Option<Box<Node<Signal>>> {
+        let node = self.position();
+        if node.is_null() {
+            return None;
+        }
+        // SAFETY: a node of the list, unlinked below before it is given away.
+        unsafe {
+            let next = message(node).next;
+            if self.before.is_null() {
+                self.first = next;
+            } else {
+                message(self.before).next = next;
+            }
+            if self.last == node {
+                self.last = self.before;
+            }
+            if let Some(markers) = &mut self.markers {
+                for m in &mut markers.places {
+                    if m.after == node {
+                        m.after = self.before;
+                    }
+                }
+            }
+            message(node).next = std::ptr::null_mut();
+            self.len -= 1;
+            self.before = std::ptr::null_mut();
+            Some(Box::from_raw(node))
+        }
+    }
+    /// Puts the receive position back to the start.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.before = std::ptr::null_mut();
+    }
+    /// Takes out every message for which `gone` says so; the receive position goes back to the start.
+    pub fn remove_where(&mut self, mut gone: impl FnMut(Word) -> bool) {
+        self.reset();
+        while let Some(m) = self.current() {
+            if gone(m.term) {
+                let before = self.before;
+                drop(self.remove_current());
+                self.before = before;
+            } else {
+                self.advance();
+            }
+        }
+        self.reset();
+    }
+    /// The messages in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Message> {
+        let mut node = self.first;
+        std::iter::from_fn(move || {
+            if node.is_null() {
+                return None;
+            }
+            // SAFETY: nodes of the list, shared for the iterator's life.
+            let m: &Message = unsafe { message(node) };
+            node = m.next;
+            Some(m)
+        })
+    }
+    /// Shows the words of adopted messages: they are roots of the receiver's heap.
+    pub fn visit_adopted(&mut self, visit: &mut dyn FnMut(&mut [Word])) {
+        let mut node = self.first;
+        while !node.is_null() {
+            // SAFETY: a node of the list.
+            let m = unsafe { message(node) };
+            if m.fragment.is_none() && !m.term.is_immediate() {
+                visit(std::slice::from_mut(&mut m.term));
+            }
+            node = m.next;
+        }
+    }
+
+    /// A new marker for the end of the list; its number.
+    pub fn reserve(&mut self) -> u64 {
+        let after = self.last;
+        let markers = self.markers.get_or_insert_default();
+        if markers.places.len() >= MARKERS {
+            markers.places.remove(0);
+        }
+        markers.next_id += 1;
+        let id = markers.next_id;
+        markers.places.push(Marker {
+            id,
+            key: None,
+            after,
+        });
+        id
+    }
+    /// Names a marker by the reference that was made after it.
+    pub fn bind(&mut self, id: u64, key: RefKey) {
+        if let Some(markers) = &mut self.markers
+            && let Some(m) = markers.places.iter_mut().find(|m| m.id == id)
+        {
+            m.key = Some(key);
+        }
+    }
+    /// Forgets the marker of a reference.
+    pub fn clear(&mut self, key: RefKey) {
+        if let Some(markers) = &mut self.markers {
+            markers.places.retain(|m| m.key != Some(key));
+        }
+    }
+    /// Forgets a marker that was not bound.
+    pub fn clear_id(&mut self, id: u64) {
+        if let Some(markers) = &mut self.markers {
+            markers.places.retain(|m| m.id != id);
+        }
+    }
+    /// Puts the receive position behind the marker of a reference, when there is one.
+    pub fn use_marker(&mut self, key: RefKey) {
+        if let Some(markers) = &self.markers
+            && let Some(m) = markers.places.iter().find(|m| m.key == Some(key))
+        {
+            self.before = m.after;
+        }
+    }
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        let mut node = self.first;
+        while !node.is_null() {
+            // SAFETY: the list owns its nodes.
+            unsafe {
+                let next = message(node).next;
+                drop(Box::from_raw(node));
+                node = next;
+            }
+        }
+    }
+}
+
+// SAFETY: the list owns its nodes, and they are `Send`.
+unsafe impl Send for Mailbox {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(n: i64) -> Box<Node<Signal>> {
+        Node::new(Signal::Message(Message::new(Word::fixnum(n), None)))
+    }
+    fn all(m: &Mailbox) -> Vec<i64> {
+        m.iter().map(|m| m.term.small_value()).collect()
+    }
+    fn at(m: &mut Mailbox) -> Option<i64> {
+        m.current().map(|m| m.term.small_value())
+    }
+
+    #[test]
+    fn selective_receive() {
+        let mut m = Mailbox::default();
+        for i in 0..5 {
+            m.push(node(i));
+        }
+        m.advance();
+        m.advance();
+        assert_eq!(at(&mut m), Some(2));
+        m.remove_current().unwrap();
+        assert_eq!(at(&mut m), Some(0));
+        assert_eq!(all(&m), [0, 1, 3, 4]);
+        for _ in 0..3 {
+            m.advance();
+        }
+        assert_eq!(at(&mut m), Some(4));
+        m.remove_current().unwrap();
+        m.push(node(9));
+        assert_eq!(all(&m), [0, 1, 3, 9]);
+        for _ in 0..9 {
+            m.advance();
+        }
+        assert_eq!(at(&mut m), None);
+        m.push(node(10));
+        assert_eq!(at(&mut m), Some(10));
+        m.remove_where(|w| w.small_value() % 2 == 1);
+        assert_eq!(all(&m), [0, 10]);
+        assert_eq!(m.len(), 2);
+    }
+
+    #[test]
+    fn markers_skip_what_was_there() {
+        let mut m = Mailbox::default();
+        let key = RefKey::new(7);
+        m.push(node(1));
+        m.push(node(2));
+        let id = m.reserve();
+        m.bind(id, key);
+        m.push(node(3));
+        m.use_marker(key);
+        assert_eq!(at(&mut m), Some(3));
+        // The node that the marker hangs on goes away.
+        m.reset();
+        m.advance();
+        m.remove_current().unwrap();
+        m.use_marker(key);
+        assert_eq!(at(&mut m), Some(3));
+        m.reset();
+        m.remove_current().unwrap();
+        m.use_marker(key);
+        assert_eq!(at(&mut m), Some(3));
+        m.clear(key);
+        m.push(node(4));
+        m.use_marker(RefKey::new(8));
+        assert_eq!(at(&mut m), Some(3));
+        // Oldest markers give way.
+        let ids: Vec<u64> = (0..20).map(|_| m.reserve()).collect();
+        m.bind(ids[0], key);
+        m.advance();
+        m.use_marker(key);
+        assert_eq!(at(&mut m), Some(4), "a lost marker leaves the position alone");
+    }
+}

@@ -1,0 +1,446 @@
+//! Processes: what others see of one (its slot), what its runner owns, what goes with its heap.
+//!
+//! Three structures, three lives:
+//!
+//! * [`Slot`] is what everybody may touch: identity, scheduling word, signal queue, a few atomics. It is counted
+//!   and stands in the process table until the process is dead.
+//! * [`Own`] lies in the slot and belongs to the *runner*: who is between `begin_run` and the matching end of
+//!   [`ProcState`]. Links, monitors, aliases, the mailbox, the exit reason. It is there even while the body is away,
+//!   so that a process whose dirty native still runs can die.
+//! * [`Process`] is the body with what belongs to the running program (dictionary, flags of the collector). It
+//!   belongs to who has the body: the runner, or a dirty thread.
+//!
+//! Natives reach them through [`own`], [`process`], [`vm_of`]. What is here knows no scheduling decisions
+//! (`sched`) and no signal semantics (`signal`).
+
+mod carried;
+mod dictionary;
+pub mod exit;
+pub mod flags;
+mod heap_block;
+mod ids;
+pub mod info;
+mod mailbox;
+mod side;
+mod small_map;
+pub mod spawn;
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+
+use beamr_abi::{Body, Ctx};
+use beamr_sync::{Priority, ProcState, SignalQueue, SlotId, Task, TimerHandle};
+use beamr_term::{Alloc, Atom, Word, atoms};
+
+pub use carried::Carried;
+pub use dictionary::Dictionary;
+pub use exit::{ExitRecord, ExitReason};
+pub(crate) use heap_block::{free_heap, new_heap};
+pub use ids::{ProcId, RefKey};
+pub use mailbox::{Mailbox, Message};
+pub use side::VmProcessSide;
+pub use small_map::SmallMap;
+
+use crate::native_process::NativeProcess;
+use crate::sched::Worker;
+use crate::signal::{Batch, Signal};
+use crate::vm::{Namespace, Vm};
+
+/// What everybody may touch of a process.
+pub struct Slot {
+    /// Its pid's number.
+    pub id: SlotId,
+    /// Its namespace.
+    pub namespace: Arc<Namespace>,
+    pub(crate) state: ProcState,
+    pub(crate) queue: SignalQueue<Signal>,
+    /// A signal that is not a message was pushed since the runner last looked.
+    pub(crate) attention: AtomicBool,
+    pub(crate) priority: AtomicU8,
+    /// Who watches the exit from outside, see `exit`.
+    pub(crate) watch: AtomicU8,
+    /// The body; null while it is away with a dirty thread and after death.
+    pub(crate) body: AtomicPtr<Process>,
+    own: UnsafeCell<Own>,
+}
+
+// SAFETY: `own` is touched by the runner only, the body by who has it; the rest is atomic or immutable.
+unsafe impl Send for Slot {}
+// SAFETY: as above.
+unsafe impl Sync for Slot {}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slot")
+            .field("id", &self.id.as_u64())
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(id: SlotId, namespace: Arc<Namespace>, own: Own, body: Box<Process>) -> Slot {
+        let state = ProcState::new_queued();
+        Slot {
+            id,
+            namespace,
+            state,
+            queue: SignalQueue::new(),
+            attention: AtomicBool::new(false),
+            priority: AtomicU8::new(own.priority as u8),
+            watch: AtomicU8::new(0),
+            body: AtomicPtr::new(Box::into_raw(body)),
+            own: UnsafeCell::new(own),
+        }
+    }
+    /// Its pid.
+    #[inline]
+    pub fn pid(&self) -> Word {
+        Word::pid(self.id.as_u64())
+    }
+    /// Its identity.
+    #[inline]
+    pub fn proc_id(&self) -> ProcId {
+        ProcId::local(self.id.as_u64())
+    }
+    /// The runner's part.
+    ///
+    /// # Safety
+    /// The caller is the runner and holds no other reference to it.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn own(&self) -> &mut Own {
+        &mut *self.own.get()
+    }
+    /// The runner's part as a pointer.
+    #[inline]
+    pub(crate) fn own_ptr(&self) -> *mut Own {
+        self.own.get()
+    }
+    /// The priority it is queued with.
+    #[inline]
+    pub(crate) fn run_priority(&self) -> Priority {
+        match self.priority.load(Ordering::Relaxed) {
+            0 => Priority::Max,
+            1 => Priority::High,
+            2 => Priority::Normal,
+            _ => Priority::Low,
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let body = self.body.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !body.is_null() {
+            // SAFETY: the last count of the slot is gone, so is every runner; the pointer came from a box.
+            drop(unsafe { Box::from_raw(body) });
+        }
+    }
+}
+
+/// A slot in a run queue.
+#[derive(Debug)]
+pub struct Runnable(pub(crate) Arc<Slot>);
+
+impl Task for Runnable {
+    fn tenant(&self) -> u32 {
+        self.0.namespace.id
+    }
+    fn weight(&self) -> u32 {
+        self.0.namespace.weight()
+    }
+}
+
+/// What a monitor of this process watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MonitorTarget {
+    /// A process by pid.
+    Process(ProcId),
+    /// The process that a name stood for; the name is what `'DOWN'` carries.
+    Name(ProcId, Atom),
+    /// A name of another node (or one that nobody has).
+    RemoteName(Atom, Atom),
+    /// A port.
+    Port(ProcId),
+    /// `time_offset`.
+    TimeOffset,
+}
+
+/// A monitor that this process has set.
+#[derive(Debug)]
+pub struct Monitor {
+    /// What it watches.
+    pub target: MonitorTarget,
+    /// `{tag, Tag}`.
+    pub tag: Option<Box<Carried>>,
+    /// The reference was made as an alias (and looks so in `'DOWN'`).
+    pub alias: bool,
+}
+
+impl Monitor {
+    /// The reference as the program knows it.
+    pub fn reference(&self, key: RefKey, pid: Word, heap: &mut impl Alloc) -> Word {
+        if self.alias {
+            key.build_alias(pid, heap)
+        } else {
+            key.build(heap)
+        }
+    }
+}
+
+/// A monitor that another process has on this one.
+#[derive(Clone, Copy, Debug)]
+pub struct MonitoredBy {
+    /// Who.
+    pub origin: ProcId,
+    /// Under which name, if by name.
+    pub name: Option<Atom>,
+}
+
+/// When an alias stops to work besides `unalias`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AliasMode {
+    /// Never.
+    Explicit,
+    /// With the first message sent to it (`alias([reply])`).
+    Reply,
+    /// With its monitor (`{alias, demonitor}`).
+    Demonitor,
+    /// With its monitor or the first message, which also removes the monitor (`{alias, reply_demonitor}`).
+    ReplyDemonitor,
+}
+
+/// A receive timer that runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiveTimer {
+    pub worker: u32,
+    pub handle: TimerHandle,
+}
+
+/// What an outstanding request of a native to another process came to.
+#[derive(Debug)]
+pub(crate) enum Outstanding {
+    Waiting(u64),
+    Done(Option<Carried>),
+}
+
+/// How `receive ... after` stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum TimeoutState {
+    #[default]
+    Unset,
+    Running,
+    Infinite,
+    Fired,
+}
+
+/// What the runner owns; see the module.
+pub struct Own {
+    /// Messages.
+    pub mailbox: Mailbox,
+    /// Signals that were fetched and not yet handled.
+    pub(crate) middle: Option<Batch>,
+    /// Linked processes and ports; the value is the number of an unlink that waits for its acknowledgement, or 0.
+    pub links: SmallMap<ProcId, u64>,
+    /// Monitors set by this process.
+    pub monitors: SmallMap<RefKey, Monitor>,
+    /// Monitors set on this process.
+    pub monitored_by: SmallMap<RefKey, MonitoredBy>,
+    /// Active aliases.
+    pub aliases: SmallMap<RefKey, AliasMode>,
+    /// Processes that this one suspended, and how often.
+    pub suspending: SmallMap<ProcId, u32>,
+    /// Processes that suspended this one: resumed when they die; see `signal::suspend`.
+    pub(crate) deferred: Vec<crate::signal::Request>,
+    /// `process_flag(trap_exit, _)`.
+    pub trap_exit: bool,
+    /// The process is on its way out.
+    pub(crate) dying: Option<Box<exit::Dying>>,
+    /// A program-visible event came since the process last went to wait.
+    pub(crate) woke: bool,
+    /// The process hibernates: its heap is to be shrunk when it goes to wait.
+    pub(crate) hibernating: bool,
+    pub(crate) timeout: TimeoutState,
+    pub(crate) timer: Option<ReceiveTimer>,
+    /// Number of the current receive timer: signals of older ones are stale.
+    pub(crate) timer_id: u32,
+    pub(crate) unlink_id: u64,
+    pub(crate) outstanding: Option<Box<Outstanding>>,
+    pub(crate) request_id: u64,
+    /// Registered name.
+    pub name: Option<Atom>,
+    /// Its priority.
+    pub priority: Priority,
+    /// `message_queue_data` is `off_heap`.
+    pub off_heap_messages: bool,
+    /// Who spawned it.
+    pub parent: Option<ProcId>,
+    /// What it was spawned with.
+    pub initial_call: (Atom, Atom, u32),
+    /// Its native handler, when it is a process written in Rust.
+    pub(crate) native: Option<Box<dyn NativeProcess>>,
+    /// The process owns something that subsystems must release when it dies (ets tables, ...): a bit each,
+    /// see [`Vm::on_exit`](crate::vm::Vm::on_exit).
+    pub owned_resources: u32,
+}
+
+impl std::fmt::Debug for Own {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Own")
+            .field("messages", &self.mailbox.len())
+            .field("links", &self.links.len())
+            .field("trap_exit", &self.trap_exit)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Own {
+    fn default() -> Self {
+        Own {
+            mailbox: Mailbox::default(),
+            middle: None,
+            links: SmallMap::default(),
+            monitors: SmallMap::default(),
+            monitored_by: SmallMap::default(),
+            aliases: SmallMap::default(),
+            suspending: SmallMap::default(),
+            deferred: Vec::new(),
+            trap_exit: false,
+            dying: None,
+            woke: false,
+            hibernating: false,
+            timeout: TimeoutState::Unset,
+            timer: None,
+            timer_id: 0,
+            unlink_id: 0,
+            outstanding: None,
+            request_id: 0,
+            name: None,
+            priority: Priority::Normal,
+            off_heap_messages: false,
+            parent: None,
+            initial_call: (atoms::ERLANG, atoms::APPLY, 2),
+            native: None,
+            owned_resources: 0,
+        }
+    }
+}
+
+/// The body of a process and what goes with its heap. Begins with the [`Body`] that engines and natives know.
+#[repr(C)]
+pub struct Process {
+    /// What engines and natives touch.
+    pub body: Body,
+    /// The slot it belongs to. Valid as long as the process: the runner holds a count.
+    pub(crate) slot: *const Slot,
+    /// The process dictionary.
+    pub dictionary: Dictionary,
+    /// `process_flag(error_handler, _)`.
+    pub error_handler: Atom,
+    /// `process_flag(max_heap_size, _)`: what happens at the limit (the limit is in the heap).
+    pub max_heap: MaxHeap,
+    /// `process_flag(sensitive, true)`.
+    pub sensitive: bool,
+    /// `process_flag(save_calls, N)`.
+    pub save_calls: u32,
+    /// Bytes charged to the tenant.
+    pub(crate) charged: isize,
+    /// `proc_lib:set_label/1` (a root), or `NONE`.
+    pub label: Word,
+    /// A word that a native keeps over its own `Pending::Wait` (a root), or `NONE`.
+    pub native_state: Word,
+    /// Why it ended, in its own heap, until the exit procedure took it.
+    pub(crate) ended: Option<Box<exit::Ended>>,
+}
+
+// SAFETY: a process's terms live in its own blocks; it moves between threads as a whole.
+unsafe impl Send for Process {}
+
+/// What happens at `max_heap_size`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MaxHeap {
+    /// Kill the process.
+    pub kill: bool,
+    /// Tell the logger.
+    pub error_logger: bool,
+    /// Count shared binaries.
+    pub include_shared_binaries: bool,
+}
+
+impl Default for MaxHeap {
+    fn default() -> Self {
+        MaxHeap {
+            kill: true,
+            error_logger: true,
+            include_shared_binaries: false,
+        }
+    }
+}
+
+impl Process {
+    /// The process that a body begins.
+    ///
+    /// # Safety
+    /// `body` is the head of a `Process` of this VM that the caller has.
+    #[inline]
+    pub unsafe fn of_body<'a>(body: *mut Body) -> &'a mut Process {
+        &mut *body.cast::<Process>()
+    }
+    /// Its slot.
+    #[inline]
+    pub fn slot(&self) -> &Slot {
+        // SAFETY: see the field.
+        unsafe { &*self.slot }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SAFETY: nobody reads the heap any more.
+        unsafe { free_heap(&mut self.body.heap) };
+    }
+}
+
+/// The running process's body. Natives call it.
+#[inline]
+pub fn process<'a>(ctx: &Ctx) -> &'a mut Process {
+    // SAFETY: `ctx.body` is the head of the `Process` that the worker has while a native runs. The reference must not
+    // be kept beyond the native's return, and no two are used at once.
+    unsafe { Process::of_body(ctx.body) }
+}
+
+/// The runner's part of the running process. Not for dirty natives.
+#[inline]
+pub fn own<'a>(ctx: &Ctx) -> &'a mut Own {
+    let slot = process(ctx).slot;
+    // SAFETY: the calling worker is the runner (dirty natives do not call this; checked below in debug builds).
+    unsafe {
+        debug_assert!(
+            !(*slot).state.snapshot().is_dirty(),
+            "a dirty native touched its process's runner"
+        );
+        (*slot).own()
+    }
+}
+
+/// The running process's slot.
+#[inline]
+pub fn slot_of<'a>(ctx: &Ctx) -> &'a Slot {
+    // SAFETY: the worker holds a count of the slot while the process runs.
+    unsafe { &*process(ctx).slot }
+}
+
+/// The worker that runs this native.
+#[inline]
+pub fn worker<'a>(ctx: &Ctx) -> &'a Worker {
+    // SAFETY: `ctx.worker` points to the `Worker` of this thread as long as the native runs.
+    unsafe { &*ctx.worker.cast::<Worker>() }
+}
+
+/// The VM that runs this native.
+#[inline]
+pub fn vm_of<'a>(ctx: &Ctx) -> &'a Arc<Vm> {
+    &worker(ctx).vm
+}

@@ -1,0 +1,59 @@
+//! What the collector and exceptions ask of the process structure.
+
+use beamr_abi::{Body, Ctx, ExceptionClass};
+use beamr_term::{Atom, Word, atoms};
+
+use super::{Process, own, process};
+use crate::rt::{ProcessSide, Uncaught};
+
+/// The answers of this VM's processes. Stateless.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VmProcessSide;
+
+impl ProcessSide for VmProcessSide {
+    fn visit_roots(&self, body: &mut Body, visit: &mut dyn FnMut(&mut [Word])) {
+        // SAFETY: every body that the collector gets is the head of a `Process`, which the caller has.
+        let p = unsafe { Process::of_body(body) };
+        p.dictionary.visit(visit);
+        for w in [&mut p.label, &mut p.native_state] {
+            if w.is_value() {
+                visit(std::slice::from_mut(w));
+            }
+        }
+        let slot = p.slot();
+        // Adopted messages lie in the heap. A body that is away on a dirty thread adopts none, and the runner's part
+        // must not be touched from there: dirty natives are not collected while they run.
+        if !slot.state.snapshot().is_dirty() {
+            // SAFETY: the collector runs on the runner's thread.
+            unsafe { (*slot.own_ptr()).mailbox.visit_adopted(visit) };
+        }
+    }
+    fn charge(&self, body: &mut Body, bytes: isize) -> bool {
+        // SAFETY: as in `visit_roots`.
+        let p = unsafe { Process::of_body(body) };
+        p.charged += bytes;
+        p.slot().namespace.charge_memory(bytes)
+    }
+    fn error_handler(&self, body: &Body) -> Atom {
+        // SAFETY: as in `visit_roots`; only read.
+        unsafe { (*(&raw const *body).cast::<Process>()).error_handler }
+    }
+    fn uncaught(&self, ctx: &mut Ctx, uncaught: Uncaught) {
+        process(ctx).end(uncaught.class, uncaught.reason, uncaught.log);
+    }
+    fn over_limit(&self, ctx: &mut Ctx) -> bool {
+        let p = process(ctx);
+        if p.max_heap.error_logger {
+            super::exit::log_max_heap(ctx);
+        }
+        let p = process(ctx);
+        let tenant_full = !p.slot().namespace.memory_left();
+        if p.max_heap.kill || tenant_full {
+            p.end(ExceptionClass::Exit, atoms::KILLED.word(), false);
+            let _ = own(ctx);
+            true
+        } else {
+            false
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Registered names, per namespace.
+
+use std::collections::HashMap;
+use std::sync::RwLock;
+
+use beamr_abi::{Ctx, Escape};
+use beamr_sync::SlotId;
+use beamr_term::{Atom, Build, Word, atoms};
+
+use crate::process::{ProcId, own, slot_of, worker};
+use crate::signal::request::{RequestKind, ask};
+
+/// Names to pids (and ports).
+#[derive(Debug, Default)]
+pub struct Registry {
+    names: RwLock<HashMap<(u32, Atom), Word>>,
+}
+
+impl Registry {
+    /// What a name stands for.
+    pub fn whereis(&self, namespace: u32, name: Atom) -> Option<Word> {
+        self.names
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .get(&(namespace, name))
+            .copied()
+    }
+    /// Takes a free name; false when it is taken.
+    pub fn insert(&self, namespace: u32, name: Atom, id: Word) -> bool {
+        match self
+            .names
+            .write()
+            .unwrap_or_else(|e| e.into_inner())
+            .entry((namespace, name))
+        {
+            std::collections::hash_map::Entry::Occupied(_) => false,
+            std::collections::hash_map::Entry::Vacant(v) => {
+                v.insert(id);
+                true
+            }
+        }
+    }
+    /// Frees a name if it stands for `id`.
+    pub fn remove(&self, namespace: u32, name: Atom, id: Word) -> bool {
+        let mut names = self.names.write().unwrap_or_else(|e| e.into_inner());
+        if names.get(&(namespace, name)) == Some(&id) {
+            names.remove(&(namespace, name));
+            true
+        } else {
+            false
+        }
+    }
+    /// All names of a namespace.
+    pub fn names(&self, namespace: u32) -> Vec<Atom> {
+        let mut v: Vec<Atom> = self
+            .names
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .keys()
+            .filter(|(n, _)| *n == namespace)
+            .map(|(_, a)| *a)
+            .collect();
+        v.sort_by_key(|a| a.index());
+        v
+    }
+}
+
+/// `register/2` of a process: `badarg` when the name is taken or `undefined`, the process is dead, of another node,
+/// or has a name.
+///
+/// Another process is asked to take the name itself (a question, see [`ask`]), so that its name and its death cannot cross.
+pub fn register(ctx: &mut Ctx, name: Word, pid: Word) -> Result<(), Escape> {
+    let Some(name) = name.as_atom().filter(|n| *n != atoms::UNDEFINED) else {
+        return Err(ctx.badarg());
+    };
+    let Some(to) = ProcId::of(pid).filter(|p| p.is_local_pid()) else {
+        return Err(ctx.badarg());
+    };
+    let slot = slot_of(ctx);
+    let namespace = slot.namespace.id;
+    if to == slot.proc_id() {
+        let o = own(ctx);
+        if o.name.is_some() || !worker(ctx).vm.registry.insert(namespace, name, pid) {
+            return Err(ctx.badarg());
+        }
+        o.name = Some(name);
+        return Ok(());
+    }
+    let vm = worker(ctx).vm.clone();
+    let answer = ask(ctx, to, |_| {
+        RequestKind::Name(Box::new(move |o| {
+            let ok = o.name.is_none() && vm.registry.insert(namespace, name, pid);
+            if ok {
+                o.name = Some(name);
+            }
+            Word::boolean(ok)
+        }))
+    })?;
+    if answer == Some(Word::TRUE) {
+        Ok(())
+    } else {
+        Err(ctx.badarg())
+    }
+}
+
+/// `unregister/1`: `badarg` when nothing has the name.
+pub fn unregister(ctx: &mut Ctx, name: Word) -> Result<(), Escape> {
+    let Some(name) = name.as_atom() else {
+        return Err(ctx.badarg());
+    };
+    let slot = slot_of(ctx);
+    let namespace = slot.namespace.id;
+    let vm = worker(ctx).vm.clone();
+    if !crate::signal::request::has_asked(ctx) {
+        let Some(pid) = vm.registry.whereis(namespace, name) else {
+            return Err(ctx.badarg());
+        };
+        if pid == slot.pid() {
+            vm.registry.remove(namespace, name, pid);
+            own(ctx).name = None;
+            return Ok(());
+        }
+        // Free at once for everybody; the process forgets it with the question below.
+        vm.registry.remove(namespace, name, pid);
+        let to = ProcId::local(pid.local_number());
+        return ask(ctx, to, |_| {
+            RequestKind::Name(Box::new(move |o| {
+                if o.name == Some(name) {
+                    o.name = None;
+                }
+                Word::TRUE
+            }))
+        })
+        .map(|_| ());
+    }
+    let me = slot.proc_id();
+    ask(ctx, me, |_| RequestKind::IsAlive).map(|_| ())
+}
+
+/// `whereis/1`: the pid or port, or `None`. `badarg` for what is no atom.
+pub fn whereis(ctx: &mut Ctx, name: Word) -> Result<Option<Word>, Escape> {
+    let Some(name) = name.as_atom() else {
+        return Err(ctx.badarg());
+    };
+    let slot = slot_of(ctx);
+    let w = worker(ctx);
+    Ok(w.vm
+        .registry
+        .whereis(slot.namespace.id, name)
+        .filter(|id| {
+            if !id.is_local_pid() || *id == slot.pid() {
+                return true;
+            }
+            let guard = w.participant.pin();
+            w.vm.processes
+                .get(SlotId::from_u64(id.local_number()), &guard)
+                .is_some_and(|s| !s.state.snapshot().is_exiting())
+        }))
+}
+
+/// `registered/0`: a list of names.
+pub fn registered(ctx: &mut Ctx) -> Word {
+    let namespace = slot_of(ctx).namespace.id;
+    let names = worker(ctx).vm.registry.names(namespace);
+    ctx.list(names.into_iter().map(Atom::word))
+}

@@ -1,0 +1,259 @@
+//! What each signal does to its receiver. Runs on the receiver's runner.
+
+use std::sync::atomic::Ordering;
+
+use beamr_abi::ExceptionClass;
+use beamr_sync::signal_queue::Node;
+use beamr_term::{Build, Word, atoms};
+
+use super::{
+    AliasMessage, DownSignal, ExitKind, ExitSignal, MonitorSignal, Request, Signal, push_proc,
+};
+use crate::process::exit::Dying;
+use crate::process::{
+    AliasMode, Carried, MonitorTarget, MonitoredBy, Outstanding, Own, ProcId, RefKey, Slot,
+    TimeoutState,
+};
+use crate::sched::Worker;
+
+/// Fetches and handles all signals of the process, in order. True when one of them ends it: what came after it stays
+/// for the exit procedure.
+pub(crate) fn handle_all(w: &Worker, slot: &Slot, own: &mut Own) -> bool {
+    if own.dying.is_some() {
+        return true;
+    }
+    if slot.attention.load(Ordering::Relaxed) {
+        slot.attention.swap(false, Ordering::AcqRel);
+    }
+    let mut h = Handler { w, slot, own };
+    loop {
+        if let Some(mut batch) = h.own.middle.take() {
+            while let Some(node) = batch.next_node() {
+                h.signal(node);
+                if h.own.dying.is_some() {
+                    h.own.middle = Some(batch);
+                    return true;
+                }
+            }
+        }
+        slot.state.absorb();
+        let batch = slot.queue.fetch();
+        if batch.is_empty() {
+            return false;
+        }
+        h.own.middle = Some(batch);
+    }
+}
+
+/// Moves fetched messages into the mailbox as far as no other signal stands before them. For who must not be ended.
+pub(crate) fn take_messages(slot: &Slot, own: &mut Own) {
+    if own.middle.is_some() || own.dying.is_some() {
+        return;
+    }
+    let mut batch = slot.queue.fetch();
+    while let Some(node) = batch.next_node() {
+        if matches!(node.value, Signal::Message(_)) {
+            own.mailbox.push(node);
+            own.woke = true;
+        } else {
+            batch.put_back(node);
+            own.middle = Some(batch);
+            slot.attention.store(true, Ordering::Release);
+            return;
+        }
+    }
+}
+
+struct Handler<'a> {
+    w: &'a Worker,
+    slot: &'a Slot,
+    own: &'a mut Own,
+}
+
+impl Handler<'_> {
+    fn signal(&mut self, node: Box<Node<Signal>>) {
+        if matches!(node.value, Signal::Message(_)) {
+            self.own.mailbox.push(node);
+            self.own.woke = true;
+            return;
+        }
+        match node.into_value() {
+            Signal::Message(_) | Signal::Wake => self.own.woke = true,
+            Signal::AliasMessage(m) => self.alias_message(*m),
+            Signal::Timeout(id) => {
+                if self.own.timer_id == id && self.own.timeout == TimeoutState::Running {
+                    self.own.timer = None;
+                    self.own.timeout = TimeoutState::Fired;
+                    self.own.woke = true;
+                }
+            }
+            Signal::Exit(e) => self.exit(*e),
+            Signal::Link(from) => {
+                if !self.own.links.contains(from) {
+                    self.own.links.insert(from, 0);
+                }
+            }
+            Signal::Unlink(u) => {
+                let (from, id) = *u;
+                if self.own.links.get(from) == Some(&0) {
+                    self.own.links.remove(from);
+                }
+                let ack = Signal::UnlinkAck(Box::new((self.slot.proc_id(), id)));
+                let _ = push_proc(self.w, from, ack);
+            }
+            Signal::UnlinkAck(u) => {
+                let (from, id) = *u;
+                if id != 0 && self.own.links.get(from) == Some(&id) {
+                    self.own.links.remove(from);
+                }
+            }
+            Signal::Monitor(m) => {
+                let MonitorSignal { key, origin, name } = *m;
+                self.own
+                    .monitored_by
+                    .insert(key, MonitoredBy { origin, name });
+            }
+            Signal::Demonitor(key) => {
+                self.own.monitored_by.remove(key);
+            }
+            Signal::Down(d) => self.down(*d),
+            Signal::Request(r) => self.request(*r),
+            Signal::Reply(r) => {
+                let (id, answer) = *r;
+                if let Some(o) = &mut self.own.outstanding
+                    && matches!(**o, Outstanding::Waiting(i) if i == id)
+                {
+                    **o = Outstanding::Done(answer);
+                    self.own.woke = true;
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, message: Carried) {
+        self.own
+            .mailbox
+            .push(Node::new(Signal::Message(message.into_message())));
+        self.own.woke = true;
+    }
+
+    fn alias_message(&mut self, m: AliasMessage) {
+        let Some(mode) = self.own.aliases.get(m.key).copied() else {
+            return;
+        };
+        match mode {
+            AliasMode::Explicit | AliasMode::Demonitor => {}
+            AliasMode::Reply => {
+                self.own.aliases.remove(m.key);
+            }
+            AliasMode::ReplyDemonitor => {
+                self.own.aliases.remove(m.key);
+                if let Some(monitor) = self.own.monitors.remove(m.key) {
+                    super::monitor::tell_demonitor(self.w, monitor.target, m.key);
+                }
+            }
+        }
+        self.message(m.message);
+    }
+
+    fn exit(&mut self, e: ExitSignal) {
+        match e.kind {
+            ExitKind::Link => match self.own.links.get(e.from) {
+                Some(0) => {
+                    self.own.links.remove(e.from);
+                }
+                // Not linked any more, or an unlink is on its way: the link is down for this process.
+                _ => return,
+            },
+            ExitKind::NoLink => match self.own.links.get(e.from) {
+                Some(0) => {
+                    self.own.links.remove(e.from);
+                }
+                Some(_) => return,
+                None => return,
+            },
+            ExitKind::Exit2 | ExitKind::Host => {}
+        }
+        let reason = e.reason.term;
+        let by_exit2 = matches!(e.kind, ExitKind::Exit2 | ExitKind::Host);
+        if by_exit2 && reason == atoms::KILL.word() {
+            return self.die(Carried::immediate(atoms::KILLED));
+        }
+        if self.own.trap_exit {
+            let tables = &self.w.vm.tables;
+            let from = e.from;
+            return self.message(e.reason.wrap(|f, reason| {
+                let from = from.build(tables, f);
+                f.tuple(&[atoms::EXIT_UPPER.word(), from, reason])
+            }));
+        }
+        if reason == atoms::NORMAL.word() && e.from != self.slot.proc_id() {
+            return;
+        }
+        self.die(e.reason);
+    }
+
+    fn die(&mut self, reason: Carried) {
+        self.own.dying = Some(Box::new(Dying::by_signal(ExceptionClass::Exit, reason)));
+    }
+
+    fn down(&mut self, d: DownSignal) {
+        let Some(monitor) = self.own.monitors.remove(d.key) else {
+            return;
+        };
+        if matches!(
+            self.own.aliases.get(d.key),
+            Some(AliasMode::Demonitor | AliasMode::ReplyDemonitor)
+        ) {
+            self.own.aliases.remove(d.key);
+        }
+        let tables = &self.w.vm.tables;
+        let pid = self.slot.pid();
+        let message = d.reason.wrap(|f, reason| {
+            let tag = match &monitor.tag {
+                Some(t) => t.copy_into(f),
+                None => atoms::DOWN.word(),
+            };
+            let reference = monitor.reference(d.key, pid, f);
+            let (kind, object) = match monitor.target {
+                MonitorTarget::Process(p) => (atoms::PROCESS, p.build(tables, f)),
+                MonitorTarget::Port(p) => (atoms::PORT, p.build(tables, f)),
+                MonitorTarget::Name(_, name) => {
+                    let node = tables.local_node().0.word();
+                    (atoms::PROCESS, f.tuple(&[name.word(), node]))
+                }
+                MonitorTarget::RemoteName(name, node) => {
+                    (atoms::PROCESS, f.tuple(&[name.word(), node.word()]))
+                }
+                MonitorTarget::TimeOffset => (atoms::TIME_OFFSET, Word::NIL),
+            };
+            f.tuple(&[tag, reference, kind.word(), object, reason])
+        });
+        self.message(message);
+    }
+
+    fn request(&mut self, r: Request) {
+        if r.kind.at_once() {
+            r.answer_here(self.w, self.own);
+        } else {
+            self.own.deferred.push(r);
+        }
+    }
+}
+
+/// Sends an exit signal.
+pub(crate) fn send_exit(
+    w: &Worker,
+    from: ProcId,
+    to: ProcId,
+    kind: ExitKind,
+    reason: Carried,
+) -> bool {
+    let signal = Signal::Exit(Box::new(ExitSignal { from, kind, reason }));
+    push_proc(w, to, signal).is_ok()
+}
+
+/// Sends the end of a monitored thing.
+pub(crate) fn send_down(w: &Worker, to: ProcId, key: RefKey, reason: Carried) {
+    let _ = push_proc(w, to, Signal::Down(Box::new(DownSignal { key, reason })));
+}
