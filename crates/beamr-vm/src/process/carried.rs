@@ -1,6 +1,7 @@
 //! A term on its way between processes: immediate, literal, or in a fragment of its own.
 
-use beamr_term::{Alloc, Fragment, Word, copy};
+use beamr_term::copy::{CopyMode, copy, size_in_words};
+use beamr_term::{Alloc, Fragment, Word};
 
 use super::mailbox::Message;
 
@@ -35,8 +36,20 @@ impl Carried {
                 fragment: None,
             };
         }
-        let (term, fragment) = copy::to_fragment(term);
-        Carried { term, fragment }
+        let words = size_in_words(term, CopyMode::Share, usize::MAX).unwrap_or(0);
+        if words == 0 {
+            // A literal, or the empty tuple.
+            return Carried {
+                term,
+                fragment: None,
+            };
+        }
+        let mut fragment = Box::new(Fragment::with_capacity(words));
+        let term = copy(term, &mut *fragment, CopyMode::Share);
+        Carried {
+            term,
+            fragment: Some(fragment),
+        }
     }
     /// A term that is built in a fresh fragment of about `words` words.
     pub fn build(words: usize, build: impl FnOnce(&mut Fragment) -> Word) -> Carried {
@@ -64,7 +77,7 @@ impl Carried {
     }
     /// Copies the term into a heap.
     pub fn copy_into(&self, heap: &mut impl Alloc) -> Word {
-        copy::copy(self.term, heap)
+        copy(self.term, heap, CopyMode::Share)
     }
     /// The term as a message.
     pub fn into_message(self) -> Message {

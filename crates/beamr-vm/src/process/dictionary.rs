@@ -188,7 +188,9 @@ mod tests {
         let mut model: HashMap<i64, i64> = HashMap::new();
         let mut seed = 1u64;
         for step in 0..20_000i64 {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let k = (seed >> 33) as i64 % 60;
             // Half of the keys are boxed: equal by value, not by address.
             let key = if k % 2 == 0 {
@@ -209,8 +211,15 @@ mod tests {
             assert_eq!(d.len(), model.len());
         }
         for k in 0..60 {
-            let key = if k % 2 == 0 { Word::fixnum(k) } else { f.tuple(&[Word::fixnum(k)]) };
-            assert_eq!(d.get(key, &tables).map(Word::small_value), model.get(&k).copied());
+            let key = if k % 2 == 0 {
+                Word::fixnum(k)
+            } else {
+                f.tuple(&[Word::fixnum(k)])
+            };
+            assert_eq!(
+                d.get(key, &tables).map(Word::small_value),
+                model.get(&k).copied()
+            );
         }
         assert_eq!(d.clear().len(), model.len());
         assert!(d.is_empty());

@@ -107,10 +107,7 @@ pub(crate) fn begin(own: &mut Own, process: Option<&mut Process>) {
     if own.dying.is_none() {
         own.dying = Some(Box::new(match ended {
             Some(e) => Dying::by_itself(*e),
-            None => Dying::by_signal(
-                ExceptionClass::Exit,
-                Carried::immediate(atoms::NORMAL),
-            ),
+            None => Dying::by_signal(ExceptionClass::Exit, Carried::immediate(atoms::NORMAL)),
         }));
     }
 }
@@ -126,7 +123,9 @@ pub(crate) fn step(w: &Worker, slot: &Slot, own: &mut Own) -> bool {
     }
     let done = chunk(w, slot, own, &mut dying);
     if done {
-        finish(w, slot, own, *dying);
+        // The reason may lie in the body that goes now.
+        drop(dying);
+        finish(slot, own);
     } else {
         own.dying = Some(dying);
     }
@@ -146,11 +145,38 @@ fn start(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) {
         vm.workers[t.worker as usize].wheel.cancel(t.handle);
     }
     own.aliases = Default::default();
-    let guard = w.participant.pin();
-    // The caller holds a count; the table's own goes back when no reader is left.
-    drop(vm.processes.remove(slot.id, &guard));
+    note(w, slot, dying);
     vm.exit_hooks.run(w, slot, own);
     dying.leftovers = Some(slot.queue.close());
+}
+
+/// Takes the process out of the table and, for those who want to know, notes its exit: one step for everybody
+/// who looks under the ledger's lock.
+fn note(w: &Worker, slot: &Slot, dying: &mut Dying) {
+    let vm = &w.vm;
+    let remove = || {
+        let guard = w.participant.pin();
+        // The caller holds a count; the table's own goes back when no reader is left.
+        drop(vm.processes.remove(slot.id, &guard));
+    };
+    let normal = dying.reason == atoms::NORMAL.word();
+    let unwatched = || {
+        slot.watch
+            .compare_exchange(0, OVER, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    };
+    if normal && unwatched() {
+        return remove();
+    }
+    let record = ExitRecord {
+        class: dying.class,
+        reason: Carried::copy(dying.reason),
+        result: dying.result.take(),
+    };
+    vm.exits.record(slot.id.as_u64(), record, || {
+        slot.watch.store(WATCHED | OVER, Ordering::Release);
+        remove();
+    });
 }
 
 fn chunk(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) -> bool {
@@ -219,18 +245,7 @@ fn too_late(w: &Worker, slot: &Slot, signal: Signal) {
     }
 }
 
-fn finish(w: &Worker, slot: &Slot, own: &mut Own, dying: Dying) {
-    let watch = slot.watch.swap(WATCHED | OVER, Ordering::AcqRel);
-    if watch & WATCHED != 0 || dying.reason != atoms::NORMAL.word() {
-        w.vm.exits.record(
-            slot.id.as_u64(),
-            ExitRecord {
-                class: dying.class,
-                reason: Carried::copy(dying.reason),
-                result: dying.result,
-            },
-        );
-    }
+fn finish(slot: &Slot, own: &mut Own) {
     own.mailbox = Default::default();
     own.outstanding = None::<Box<Outstanding>>;
     own.native = None;
@@ -317,8 +332,10 @@ struct Records {
 pub const EXITS_KEPT: usize = 65_536;
 
 impl ExitLedger {
-    fn record(&self, pid: u64, record: ExitRecord) {
+    /// Notes an exit; `with` runs under the lock.
+    fn record(&self, pid: u64, record: ExitRecord, with: impl FnOnce()) {
         let mut s = self.state.lock();
+        with();
         if s.order.len() >= EXITS_KEPT
             && let Some(old) = s.order.pop_front()
         {
@@ -414,7 +431,7 @@ fn log_crash(w: &Worker, slot: &Slot, own: &Own, reason: Word) {
         "Error in process ~p with exit value:~n~p~n"
     };
     log(w, slot, leader, atoms::ERROR, format, &|f| {
-        let reason = beamr_term::copy::copy(reason, f);
+        let reason = super::copy_term(reason, f);
         if alive {
             f.list([slot.pid(), node.word(), reason])
         } else {
@@ -466,7 +483,7 @@ pub(crate) fn log(
         let args = args(f);
         let format = f.string(format);
         let leader = if leader.is_pid() {
-            beamr_term::copy::copy(leader, f)
+            super::copy_term(leader, f)
         } else {
             Word::NIL
         };
@@ -474,22 +491,22 @@ pub(crate) fn log(
         let atom = |t: &str| tables.atoms.intern(t).map_or(Word::NIL, Atom::word);
         let inner = beamr_term::maps::from_pairs(
             f,
-            tables,
             &[
                 (atoms::EMULATOR.word(), Word::TRUE),
                 (atoms::TAG.word(), atoms::ERROR.word()),
             ],
+            tables,
         );
         let time = f.integer(time);
         let meta = beamr_term::maps::from_pairs(
             f,
-            tables,
             &[
                 (atom("error_logger"), inner),
                 (atom("gl"), leader),
                 (atoms::PID.word(), slot.pid()),
-                (atoms::TIME.word(), time),
+                (atom("time"), time),
             ],
+            tables,
         );
         f.tuple(&[atoms::LOG.word(), level.word(), format, args, meta])
     });

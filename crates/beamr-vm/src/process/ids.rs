@@ -63,10 +63,7 @@ impl ProcId {
     /// Name and creation of the node it belongs to, when that is another one.
     pub const fn remote_node(self) -> Option<(Atom, u32)> {
         if self.is_remote() {
-            Some((
-                Atom::from_index(self.node as u32),
-                (self.node >> 32) as u32,
-            ))
+            Some((Atom::from_index(self.node as u32), (self.node >> 32) as u32))
         } else {
             None
         }

@@ -362,6 +362,10 @@ mod tests {
         m.bind(ids[0], key);
         m.advance();
         m.use_marker(key);
-        assert_eq!(at(&mut m), Some(4), "a lost marker leaves the position alone");
+        assert_eq!(
+            at(&mut m),
+            Some(4),
+            "a lost marker leaves the position alone"
+        );
     }
 }

@@ -17,7 +17,6 @@ mod carried;
 mod dictionary;
 pub mod exit;
 pub mod flags;
-mod heap_block;
 mod ids;
 pub mod info;
 mod mailbox;
@@ -35,8 +34,7 @@ use beamr_term::{Alloc, Atom, Word, atoms};
 
 pub use carried::Carried;
 pub use dictionary::Dictionary;
-pub use exit::{ExitRecord, ExitReason};
-pub(crate) use heap_block::{free_heap, new_heap};
+pub use exit::{ExitReason, ExitRecord};
 pub use ids::{ProcId, RefKey};
 pub use mailbox::{Mailbox, Message};
 pub use side::VmProcessSide;
@@ -345,6 +343,8 @@ pub struct Process {
     pub sensitive: bool,
     /// `process_flag(save_calls, N)`.
     pub save_calls: u32,
+    /// `process_flag(async_dist, true)`.
+    pub async_dist: bool,
     /// Bytes charged to the tenant.
     pub(crate) charged: isize,
     /// `proc_lib:set_label/1` (a root), or `NONE`.
@@ -399,7 +399,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // SAFETY: nobody reads the heap any more.
-        unsafe { free_heap(&mut self.body.heap) };
+        unsafe { crate::gc::free_heap(&mut self.body.heap) };
     }
 }
 
@@ -443,4 +443,9 @@ pub fn worker<'a>(ctx: &Ctx) -> &'a Worker {
 #[inline]
 pub fn vm_of<'a>(ctx: &Ctx) -> &'a Arc<Vm> {
     &worker(ctx).vm
+}
+
+/// A copy of a term in another heap of this VM.
+pub(crate) fn copy_term(term: Word, heap: &mut impl Alloc) -> Word {
+    beamr_term::copy::copy(term, heap, beamr_term::copy::CopyMode::Share)
 }

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use beamr_abi::{Body, Ctx, Escape, SavedArgs, STACK_SLACK};
+use beamr_abi::{Body, Ctx, Escape, STACK_SLACK, SavedArgs};
 use beamr_sync::Priority;
 use beamr_sync::prim::Arc as SyncArc;
-use beamr_term::{Alloc, Atom, Build, Word, atoms, copy};
+use beamr_term::copy::{CopyMode, size_in_words};
+use beamr_term::{Alloc, Atom, Build, Word, atoms};
 
-use super::heap_block::FIRST_HEAP;
 use super::{
     Carried, Dictionary, MaxHeap, Monitor, MonitorTarget, MonitoredBy, Own, ProcId, Process,
-    RefKey, Slot, new_heap, own, process, slot_of, worker,
+    RefKey, Slot, copy_term, own, process, slot_of, worker,
 };
 use crate::engine::Fixed;
+use crate::gc::sizes::{DEFAULT_MIN_SIZE, DEFAULT_MIN_VIRTUAL};
+use crate::gc::{HeapOptions, heap_bytes, new_heap};
 use crate::native_process::NativeProcess;
 use crate::sched::Worker;
 use crate::signal::monitor::{MonitorOptions, monitor_options};
@@ -88,7 +90,7 @@ pub fn priority(term: Word) -> Option<Priority> {
 pub fn max_heap_size(ctx: &Ctx, term: Word) -> Option<(usize, MaxHeap)> {
     let size = |t: Word| {
         let n = usize::try_from(t.as_small()?).ok()?;
-        (n == 0 || n >= FIRST_HEAP).then_some(n)
+        (n == 0 || n >= DEFAULT_MIN_SIZE).then_some(n)
     };
     if term.is_small() {
         return Some((size(term)?, MaxHeap::default()));
@@ -106,7 +108,10 @@ pub fn max_heap_size(ctx: &Ctx, term: Word) -> Option<(usize, MaxHeap)> {
     for (name, field) in [
         (key("kill"), &mut max.kill),
         (key("error_logger"), &mut max.error_logger),
-        (key("include_shared_binaries"), &mut max.include_shared_binaries),
+        (
+            key("include_shared_binaries"),
+            &mut max.include_shared_binaries,
+        ),
     ] {
         if let Some(v) = name {
             *field = v.as_boolean()?;
@@ -246,6 +251,7 @@ pub(crate) fn make(
     options: &SpawnOptions,
     group_leader: Word,
     parent: Option<ProcId>,
+    watched: bool,
     prepare: impl FnOnce(ProcId, &mut Own),
 ) -> Result<ProcId, SpawnError> {
     let vm = &w.vm;
@@ -267,27 +273,30 @@ pub(crate) fn make(
     let min = options.min_heap_size.unwrap_or(vm.options.min_heap_size);
     let leader_words = if group_leader.is_immediate() { 0 } else { 8 };
     let need = match &start {
-        Start::Apply(_, _, args) => copy::size(*args),
+        Start::Apply(_, _, args) => size_in_words(*args, CopyMode::Share, usize::MAX).unwrap_or(0),
         Start::Native(_) => 0,
     } + leader_words
         + STACK_SLACK
-        + 2;
-    let words = crate::gc::heap_size_for(need.max(min));
-    let mut heap = new_heap(words, vm.engine.fixed(Fixed::NormalExit));
-    heap.min_size = min.max(FIRST_HEAP);
-    heap.fullsweep_after = options
-        .fullsweep_after
-        .unwrap_or(vm.options.fullsweep_after);
-    if let Some(n) = options.min_bin_vheap_size {
-        heap.min_virtual = n.max(heap.min_virtual);
-        heap.virtual_limit = heap.virtual_limit.max(n);
-    }
+        + 1;
     let (max_size, max_heap) = options.max_heap_size.unwrap_or(vm.options.max_heap_size);
-    heap.max_size = max_size;
+    let heap_options = HeapOptions {
+        min_size: min,
+        min_virtual: options.min_bin_vheap_size.unwrap_or(DEFAULT_MIN_VIRTUAL),
+        fullsweep_after: options
+            .fullsweep_after
+            .unwrap_or(vm.options.fullsweep_after),
+        max_size,
+    };
+    let mut heap = new_heap(need, &heap_options);
+    // SAFETY: the block has room for the bottom word.
+    unsafe {
+        heap.stop = heap.stop.sub(1);
+        *heap.stop = vm.engine.fixed(Fixed::NormalExit) as usize as u64;
+    }
     let mut args = SavedArgs::default();
     match start {
         Start::Apply(m, f, a) => {
-            let list = copy::copy(a, &mut heap);
+            let list = copy_term(a, &mut heap);
             args.save(&[m, f, list]);
             o.initial_call = (
                 m.as_atom().unwrap_or(atoms::UNDEFINED),
@@ -297,7 +306,7 @@ pub(crate) fn make(
         }
         Start::Native(handler) => o.native = Some(handler),
     }
-    let group_leader = copy::copy(group_leader, &mut heap);
+    let group_leader = copy_term(group_leader, &mut heap);
     let mut body = Box::new(Process {
         body: Body {
             heap,
@@ -316,12 +325,13 @@ pub(crate) fn make(
         max_heap,
         sensitive: false,
         save_calls: 0,
+        async_dist: false,
         charged: 0,
         label: Word::NONE,
         native_state: Word::NONE,
         ended: None,
     });
-    let bytes = (words * 8) as isize;
+    let bytes = heap_bytes(&body.body.heap) as isize;
     body.charged = bytes;
     namespace.charge_memory(bytes);
     prepare(me, &mut o);
@@ -330,6 +340,10 @@ pub(crate) fn make(
     let slot = unsafe {
         let slot = SyncArc::new(Slot::new(id, namespace.clone(), o, Box::from_raw(body)));
         (*body).slot = SyncArc::as_ptr(&slot);
+        if watched {
+            slot.watch
+                .store(super::exit::WATCHED, std::sync::atomic::Ordering::Relaxed);
+        }
         slot
     };
     reservation.publish(slot.clone());
@@ -386,6 +400,7 @@ pub fn spawn_start(
         options,
         leader,
         Some(me),
+        false,
         |_, child| {
             if options.link {
                 child.links.insert(me, 0);
@@ -462,19 +477,16 @@ pub fn spawn_request(
     if wanted {
         let reply = Carried::build(16, |f| {
             let tag = match request.reply_tag {
-                Some(t) => copy::copy(t, f),
+                Some(t) => copy_term(t, f),
                 None => atoms::SPAWN_REPLY.word(),
             };
-            let id = copy::copy(id, f);
+            let id = copy_term(id, f);
             f.tuple(&[tag, id, what.word(), value])
         });
         let w = worker(ctx);
         let me = slot_of(ctx).proc_id();
-        let _ = crate::signal::push_proc(
-            w,
-            me,
-            crate::signal::Signal::Message(reply.into_message()),
-        );
+        let _ =
+            crate::signal::push_proc(w, me, crate::signal::Signal::Message(reply.into_message()));
     }
     Ok(id)
 }
@@ -505,13 +517,12 @@ pub fn unique_integer(ctx: &mut Ctx, monotonic: bool, positive: bool) -> Word {
 pub fn processes(ctx: &mut Ctx) -> Word {
     let w = worker(ctx);
     let guard = w.participant.pin();
-    let ids: Vec<u64> = w
-        .vm
-        .processes
-        .iter(&guard)
-        .filter(|(_, s)| !s.state.snapshot().is_exiting())
-        .map(|(id, _)| id.as_u64())
-        .collect();
+    let ids: Vec<u64> =
+        w.vm.processes
+            .iter(&guard)
+            .filter(|(_, s)| !s.state.snapshot().is_exiting())
+            .map(|(id, _)| id.as_u64())
+            .collect();
     drop(guard);
     ctx.bump(ids.len() as i64 / 10);
     ctx.list(ids.into_iter().map(Word::pid))

@@ -144,18 +144,15 @@ pub fn whereis(ctx: &mut Ctx, name: Word) -> Result<Option<Word>, Escape> {
     };
     let slot = slot_of(ctx);
     let w = worker(ctx);
-    Ok(w.vm
-        .registry
-        .whereis(slot.namespace.id, name)
-        .filter(|id| {
-            if !id.is_local_pid() || *id == slot.pid() {
-                return true;
-            }
-            let guard = w.participant.pin();
-            w.vm.processes
-                .get(SlotId::from_u64(id.local_number()), &guard)
-                .is_some_and(|s| !s.state.snapshot().is_exiting())
-        }))
+    Ok(w.vm.registry.whereis(slot.namespace.id, name).filter(|id| {
+        if !id.is_local_pid() || *id == slot.pid() {
+            return true;
+        }
+        let guard = w.participant.pin();
+        w.vm.processes
+            .get(SlotId::from_u64(id.local_number()), &guard)
+            .is_some_and(|s| !s.state.snapshot().is_exiting())
+    }))
 }
 
 /// `registered/0`: a list of names.

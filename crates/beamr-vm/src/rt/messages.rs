@@ -1,15 +1,87 @@
 //! Sending, receiving, waiting, signals.
 
+use std::sync::atomic::Ordering;
+
 use beamr_abi::{Ctx, Pending, Regs};
-use beamr_term::Word;
+use beamr_term::{Word, atoms};
 
 use crate::engine::CodePos;
+use crate::process::{
+    Carried, Message, ProcId, RefKey, TimeoutState, own, process, slot_of, worker,
+};
+use crate::signal::alias::send_to_alias;
+use crate::signal::handle::{handle_all, take_messages};
+use crate::signal::{Signal, push};
+use crate::timer;
+
+#[cold]
+fn badarg(ctx: &mut Ctx) -> Pending {
+    let _ = ctx.badarg();
+    ctx.take_pending()
+}
 
 /// `Dest ! Message` (x0, x1 in the caller): sends, or gives what to do instead (`badarg`, yield when the
 /// receiver's VM asks for it).
 pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
-    let _ = (ctx, to, message);
-    unimplemented!()
+    ctx.bump(3);
+    if to.is_local_pid() {
+        return send_local(ctx, to, message);
+    }
+    let w = worker(ctx);
+    if let Some(name) = to.as_atom() {
+        return match w.vm.registry.whereis(slot_of(ctx).namespace.id, name) {
+            Some(id) => send(ctx, id, message),
+            None => Err(badarg(ctx)),
+        };
+    }
+    if to.is_local_port() {
+        return match w.vm.hooks.port_send.get() {
+            Some(f) => f(ctx, to, message),
+            None => Err(badarg(ctx)),
+        };
+    }
+    if to.is_reference() {
+        send_to_alias(w, to, message);
+        return Ok(());
+    }
+    if let Some([name, node]) = to.as_tuple() {
+        let (Some(name), Some(node)) = (name.as_atom(), node.as_atom()) else {
+            return Err(badarg(ctx));
+        };
+        if node == w.vm.tables.local_node().0 {
+            return match w.vm.registry.whereis(slot_of(ctx).namespace.id, name) {
+                Some(id) => send(ctx, id, message),
+                None => Ok(()),
+            };
+        }
+        return send_remote(ctx, to, message);
+    }
+    if to.is_pid() {
+        return send_remote(ctx, to, message);
+    }
+    Err(badarg(ctx))
+}
+
+/// To another node: through the distribution, or (as to a node that is not reachable) to nowhere.
+fn send_remote(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
+    match worker(ctx).vm.hooks.remote_send.get() {
+        Some(f) => f(ctx, to, message),
+        None => Ok(()),
+    }
+}
+
+#[inline]
+fn send_local(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
+    let m = if message.is_immediate() {
+        Message::new(message, None)
+    } else {
+        let c = Carried::copy(message);
+        ctx.bump(c.words() as i64 / 64);
+        c.into_message()
+    };
+    let id = beamr_sync::SlotId::from_u64(to.local_number());
+    let _ = push(worker(ctx), id, Signal::Message(m));
+    Ok(())
 }
 
 /// `loop_rec`: the message at the receive position, adopted into the heap, or `None` when there is none.
@@ -18,20 +90,51 @@ pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
 /// # Safety
 /// The contract of the module.
 pub unsafe fn loop_rec(regs: &mut Regs) -> Result<Option<Word>, CodePos> {
-    let _ = regs;
-    unimplemented!()
+    if (*regs.ctx.body).heap.gc_wanted {
+        // Adopted messages must not pile up. Nothing lives in X registers where a receive starts over.
+        crate::gc::collect(regs, 0, 0)?;
+    }
+    next_message(&mut regs.ctx).map_err(|Ending| std::ptr::null())
+}
+
+/// A signal has ended the process: it must stop running.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ending;
+
+/// [`loop_rec`] for natives and processes written in Rust.
+#[inline]
+pub fn next_message(ctx: &mut Ctx) -> Result<Option<Word>, Ending> {
+    let o = own(ctx);
+    if !o.mailbox.has_current() {
+        let slot = slot_of(ctx);
+        if o.middle.is_none() && slot.queue.is_empty() && o.dying.is_none() {
+            return Ok(None);
+        }
+        if handle_all(worker(ctx), slot, o) {
+            return Err(Ending);
+        }
+    }
+    let o = own(ctx);
+    let Some(m) = o.mailbox.current() else {
+        return Ok(None);
+    };
+    if let Some(f) = m.fragment.take() {
+        process(ctx).body.heap.adopt(f);
+    }
+    Ok(Some(m.term))
 }
 
 /// `loop_rec_end`: leaves the message in the queue and moves the receive position on.
 pub fn loop_rec_end(ctx: &mut Ctx) {
-    let _ = ctx;
-    unimplemented!()
+    ctx.bump(1);
+    own(ctx).mailbox.advance();
 }
 
 /// `remove_message`: takes the message out, cancels the receive's timer, resets the position.
 pub fn remove_message(ctx: &mut Ctx) {
-    let _ = ctx;
-    unimplemented!()
+    let o = own(ctx);
+    drop(o.mailbox.remove_current());
+    timer::stop_receive(worker(ctx), o);
 }
 
 /// What a wait does.
@@ -49,44 +152,92 @@ pub enum WaitOutcome {
 
 /// `wait`.
 pub fn wait(ctx: &mut Ctx) -> WaitOutcome {
-    let _ = ctx;
-    unimplemented!()
+    let o = own(ctx);
+    let slot = slot_of(ctx);
+    if o.middle.is_some() || !slot.queue.is_empty() {
+        // An end by signal shows at the retry label.
+        if handle_all(worker(ctx), slot, o) || o.mailbox.has_current() {
+            return WaitOutcome::Retry;
+        }
+    }
+    o.woke = false;
+    WaitOutcome::Sleep
 }
 
 /// `wait_timeout`: sets the timer on first entry, knows on later ones whether it fired.
 pub fn wait_timeout(ctx: &mut Ctx, timeout: Word) -> WaitOutcome {
-    let _ = (ctx, timeout);
-    unimplemented!()
+    if own(ctx).timeout == TimeoutState::Unset && timeout == Word::fixnum(0) {
+        let o = own(ctx);
+        let slot = slot_of(ctx);
+        if (o.middle.is_some() || !slot.queue.is_empty())
+            && (handle_all(worker(ctx), slot, o) || o.mailbox.has_current())
+        {
+            return WaitOutcome::Retry;
+        }
+        return WaitOutcome::TimedOut;
+    }
+    if wait(ctx) == WaitOutcome::Retry {
+        return WaitOutcome::Retry;
+    }
+    let o = own(ctx);
+    match o.timeout {
+        TimeoutState::Fired => WaitOutcome::TimedOut,
+        TimeoutState::Running | TimeoutState::Infinite => WaitOutcome::Sleep,
+        TimeoutState::Unset => {
+            if timeout == atoms::INFINITY.word() {
+                o.timeout = TimeoutState::Infinite;
+                return WaitOutcome::Sleep;
+            }
+            match timeout.as_small() {
+                Some(ms @ 0..=0xFFFF_FFFF) => {
+                    timer::start_receive(worker(ctx), slot_of(ctx).id, o, ms as u64);
+                    WaitOutcome::Sleep
+                }
+                _ => WaitOutcome::BadTimeout,
+            }
+        }
+    }
 }
 
 /// `timeout`: behind an expired wait; resets the receive position and timer.
 pub fn timeout(ctx: &mut Ctx) {
-    let _ = ctx;
-    unimplemented!()
+    let o = own(ctx);
+    o.mailbox.reset();
+    timer::stop_receive(worker(ctx), o);
 }
 
 /// `recv_marker_reserve`: a marker term (or `[]`-like atom `undefined`) for the current end of the queue.
 pub fn marker_reserve(ctx: &mut Ctx) -> Word {
-    let _ = ctx;
-    unimplemented!()
+    let o = own(ctx);
+    let slot = slot_of(ctx);
+    if !slot.queue.is_empty() {
+        // As far as messages stand in front; a marker before others only costs time.
+        take_messages(slot, o);
+    }
+    Word::fixnum(o.mailbox.reserve() as i64)
 }
 
 /// `recv_marker_bind`.
 pub fn marker_bind(ctx: &mut Ctx, marker: Word, reference: Word) {
-    let _ = (ctx, marker, reference);
-    unimplemented!()
+    if let (Some(id), Some(key)) = (marker.as_small(), RefKey::of(reference)) {
+        own(ctx).mailbox.bind(id as u64, key);
+    }
 }
 
 /// `recv_marker_clear`.
 pub fn marker_clear(ctx: &mut Ctx, reference: Word) {
-    let _ = (ctx, reference);
-    unimplemented!()
+    if let Some(key) = RefKey::of(reference) {
+        own(ctx).mailbox.clear(key);
+    } else if let Some(id) = reference.as_small() {
+        own(ctx).mailbox.clear_id(id as u64);
+    }
 }
 
 /// `recv_marker_use`: the receive that follows starts at the marker.
 pub fn marker_use(ctx: &mut Ctx, reference: Word) {
-    let _ = (ctx, reference);
-    unimplemented!()
+    if let Some(key) = RefKey::of(reference) {
+        own(ctx).mailbox.use_marker(key);
+    }
 }
 
 /// Whether signals wait that must be handled before the process goes on (checked by the engine when a slice starts and where a native
@@ -94,9 +245,28 @@ pub fn marker_use(ctx: &mut Ctx, reference: Word) {
 ///
 /// # Safety
 /// The contract of the module.
+#[inline]
 pub unsafe fn poll_signals(regs: &mut Regs) -> Result<(), CodePos> {
-    let _ = regs;
-    unimplemented!()
+    let slot = slot_of(&regs.ctx);
+    if !slot.attention.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    poll_slowly(regs)
+}
+
+#[cold]
+#[inline(never)]
+fn poll_slowly(regs: &mut Regs) -> Result<(), CodePos> {
+    let ctx = &mut regs.ctx;
+    let o = own(ctx);
+    if handle_all(worker(ctx), slot_of(ctx), o) {
+        return Err(std::ptr::null());
+    }
+    if !o.deferred.is_empty() {
+        // Answered between slices: let this one end.
+        ctx.fcalls = ctx.fcalls.min(0);
+    }
+    Ok(())
 }
 
 /// The process ended normally (it returned from its first function): x0 is the result.
@@ -104,6 +274,28 @@ pub unsafe fn poll_signals(regs: &mut Regs) -> Result<(), CodePos> {
 /// # Safety
 /// The contract of the module.
 pub unsafe fn normal_exit(regs: &mut Regs) {
-    let _ = regs;
-    unimplemented!()
+    process(&regs.ctx).end_normally(regs.x[0]);
+}
+
+/// Prepares hibernation: the engine has dropped the stack and set where the process goes on; the heap is shrunk once it
+/// waits. [`WaitOutcome::Retry`] when a message is there already: then the process goes on at once.
+pub fn hibernate(ctx: &mut Ctx) -> WaitOutcome {
+    let o = own(ctx);
+    o.mailbox.reset();
+    let slot = slot_of(ctx);
+    if (o.middle.is_some() || !slot.queue.is_empty()) && handle_all(worker(ctx), slot, o) {
+        o.woke = true;
+        return WaitOutcome::Sleep;
+    }
+    if !o.mailbox.is_empty() {
+        return WaitOutcome::Retry;
+    }
+    o.hibernating = true;
+    o.woke = false;
+    WaitOutcome::Sleep
+}
+
+/// Whether a pid or port term names something of this node.
+pub fn is_local(to: Word) -> bool {
+    ProcId::of(to).is_some_and(|p| !p.is_remote())
 }

@@ -16,7 +16,8 @@ pub use crate::gc::collect;
 pub use calls::{bad_fun, fun_entry, resolve, resolve_export, undefined};
 pub use exception::{build_stacktrace, catch_value, raise, reraise};
 pub use messages::{
-    WaitOutcome, loop_rec, loop_rec_end, marker_bind, marker_clear, marker_reserve, marker_use,
-    normal_exit, poll_signals, remove_message, send, timeout, wait, wait_timeout,
+    Ending, WaitOutcome, hibernate, is_local, loop_rec, loop_rec_end, marker_bind, marker_clear,
+    marker_reserve, marker_use, next_message, normal_exit, poll_signals, remove_message, send,
+    timeout, wait, wait_timeout,
 };
 pub use worker::{ApplyCache, ProcessSide, Uncaught, WorkerCode};

@@ -10,7 +10,9 @@ use beamr_term::{Build, Fragment, Word, atoms};
 
 use super::{Signal, push_proc};
 use crate::process::info::InfoItem;
-use crate::process::{Carried, Outstanding, Own, ProcId, Process, Slot, own, process, slot_of, worker};
+use crate::process::{
+    Carried, Outstanding, Own, ProcId, Process, Slot, own, process, slot_of, worker,
+};
 use crate::sched::Worker;
 
 /// What a closure that runs in another process gets.
@@ -91,29 +93,34 @@ impl Request {
         self.reply(w, Some(Carried::immediate(answer)));
     }
 
-    /// Answers at rest.
-    pub(crate) fn answer_at_rest(
-        self,
-        w: &mut Worker,
-        slot: &Slot,
-        own: &mut Own,
-        process: &mut Process,
-    ) {
+    /// Answers at rest. The caller is the runner and has the body, and uses no reference to either.
+    pub(crate) fn answer_at_rest(self, w: &Worker, slot: &Slot) {
         let (from, id) = (self.from, self.id);
+        let yes = Carried::immediate(atoms::TRUE);
+        // SAFETY: see above.
+        let own = || unsafe { slot.own() };
+        // SAFETY: see above; the body is there.
+        let process = || unsafe { &mut *slot.body.load(std::sync::atomic::Ordering::Acquire) };
         let answer = match self.kind {
-            RequestKind::IsAlive | RequestKind::Suspended => Carried::immediate(atoms::TRUE),
-            RequestKind::Name(f) => Carried::immediate(f(own)),
-            RequestKind::Info(items) => crate::process::info::answer(w, slot, own, process, &items),
+            RequestKind::IsAlive | RequestKind::Suspended => yes,
+            RequestKind::Name(f) => Carried::immediate(f(own())),
+            RequestKind::Info(items) => {
+                crate::process::info::answer(w, slot, own(), process(), &items)
+            }
             RequestKind::GroupLeader(leader) => {
-                process.body.group_leader = leader.adopt(&mut process.body.heap);
-                Carried::immediate(atoms::TRUE)
+                let body = &mut process().body;
+                body.group_leader = leader.adopt(&mut body.heap);
+                yes
             }
             RequestKind::Collect { major } => {
-                w.collect_at_rest(process, major);
-                Carried::immediate(atoms::TRUE)
+                w.collect_at_rest(process(), major);
+                yes
             }
             RequestKind::Call(f) => {
-                let mut target = Target { process, own };
+                let mut target = Target {
+                    process: process(),
+                    own: own(),
+                };
                 Carried::build(32, |fragment| f(&mut target, fragment))
             }
         };

@@ -7,8 +7,8 @@ use beamr_abi::{Ctx, Escape};
 use beamr_sync::SlotId;
 use beamr_term::Word;
 
-use super::request::{RequestKind, ask, has_asked};
 use super::count;
+use super::request::{RequestKind, ask, has_asked};
 use crate::process::{ProcId, own, slot_of, worker};
 use crate::sched::Worker;
 

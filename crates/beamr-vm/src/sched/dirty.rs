@@ -1,0 +1,256 @@
+//! Dirty threads: natives that may take long or block.
+//!
+//! The worker marks the process dirty, hands its body over and forgets it. A dirty thread runs the native, saves the outcome as
+//! the process's next step (value and return address, or the handler of an exception, or another call), puts
+//! the body back and makes the process runnable. If it has died meanwhile, the body is freed instead.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use beamr_abi::{Ctx, ExceptionClass, NativeClass, NativeEntry, Pending, Raise, Regs, TrapTarget};
+use beamr_sync::prim::{Arc as SyncArc, Condvar, Mutex};
+use beamr_sync::state::EndDirty;
+use beamr_term::{Build, Word, atoms};
+
+use super::Worker;
+use crate::engine::{CodePos, Fixed};
+use crate::process::{Process, Slot, exit};
+use crate::rt;
+use crate::vm::{StartError, Vm};
+
+/// A dirty call on its way.
+struct Job {
+    entry: &'static NativeEntry,
+    slot: SyncArc<Slot>,
+    body: *mut Process,
+}
+
+// SAFETY: the job owns the body.
+unsafe impl Send for Job {}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    stopping: bool,
+    threads: usize,
+}
+
+#[derive(Default)]
+struct Pool {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    handles: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+/// The CPU and the I/O pool of a VM.
+pub(crate) struct DirtyPools {
+    cpu: Arc<Pool>,
+    io: Arc<Pool>,
+}
+
+impl DirtyPools {
+    pub fn new() -> DirtyPools {
+        DirtyPools {
+            cpu: Arc::default(),
+            io: Arc::default(),
+        }
+    }
+    /// Starts the threads that the options ask for.
+    pub fn start(&self, vm: &Arc<Vm>) -> Result<(), StartError> {
+        for (pool, n, kind) in [
+            (&self.cpu, vm.options.dirty_cpu, "cpu"),
+            (&self.io, vm.options.dirty_io, "io"),
+        ] {
+            for i in 0..n {
+                let (shared, vm2) = (pool.clone(), vm.clone());
+                let handle = vm.thread(format!("beamr-dirty-{kind}-{i}"), move || {
+                    work(&shared, &vm2)
+                })?;
+                pool.queue.lock().threads += 1;
+                pool.handles
+                    .lock()
+                    .unwrap_or_else(|e| e.into_inner())
+                    .push(handle);
+            }
+        }
+        Ok(())
+    }
+    fn pool(&self, class: NativeClass) -> &Arc<Pool> {
+        if class == NativeClass::DirtyIo {
+            &self.io
+        } else {
+            &self.cpu
+        }
+    }
+    /// Whether there are threads for this class.
+    pub fn has(&self, class: NativeClass) -> bool {
+        self.pool(class).queue.lock().threads > 0
+    }
+    /// Hands a body over.
+    pub fn submit(&self, entry: &'static NativeEntry, slot: SyncArc<Slot>, body: *mut Process) {
+        let pool = self.pool(entry.class);
+        pool.queue.lock().jobs.push_back(Job { entry, slot, body });
+        pool.wake.notify_one();
+    }
+    /// Tells the threads to stop after the calls that run.
+    pub fn stop(&self) {
+        for pool in [&self.cpu, &self.io] {
+            pool.queue.lock().stopping = true;
+            pool.wake.notify_all();
+        }
+    }
+    /// Waits for the threads, and frees what was never run.
+    pub fn join(&self) {
+        for pool in [&self.cpu, &self.io] {
+            let handles =
+                std::mem::take(&mut *pool.handles.lock().unwrap_or_else(|e| e.into_inner()));
+            for h in handles {
+                let _ = h.join();
+            }
+            for job in std::mem::take(&mut pool.queue.lock().jobs) {
+                // SAFETY: the job owns the body, which came from a box.
+                drop(unsafe { Box::from_raw(job.body) });
+            }
+        }
+    }
+}
+
+/// The life of a dirty thread.
+fn work(pool: &Pool, vm: &Arc<Vm>) {
+    let worker = Worker::new(vm, None);
+    let mut regs = worker.regs();
+    loop {
+        let job = {
+            let mut q = pool.queue.lock();
+            loop {
+                if q.stopping {
+                    return;
+                }
+                match q.jobs.pop_front() {
+                    Some(job) => break job,
+                    None => q = pool.wake.wait(q),
+                }
+            }
+        };
+        regs.ctx.fcalls = super::SLICE;
+        run(&worker, &mut regs, &job.slot, job.body, job.entry, false);
+        // SAFETY: the job owns the body until it is put back below.
+        unsafe {
+            (*job.body).body.reductions += (super::SLICE - regs.ctx.fcalls).max(0) as u64;
+        }
+        job.slot.body.store(job.body, Ordering::Release);
+        match job.slot.state.end_dirty() {
+            EndDirty::Enqueue => worker.enqueue(job.slot),
+            EndDirty::Nothing => {}
+            EndDirty::Orphan => exit::free_body(&job.slot),
+        }
+        worker.participant.collect();
+    }
+}
+
+/// Runs a native with the arguments saved in the body, and saves what comes next.
+pub(crate) fn run(
+    w: &Worker,
+    regs: &mut Regs,
+    slot: &Slot,
+    body: *mut Process,
+    entry: &'static NativeEntry,
+    refused: bool,
+) {
+    w.switch_in(&mut regs.ctx, slot, body);
+    // SAFETY: the caller has the body.
+    let process = unsafe { &mut *body };
+    let args = process.body.args.as_slice().to_vec();
+    let outcome = if refused {
+        Err(regs.ctx.notsup())
+    } else {
+        (entry.func)(&mut regs.ctx, &args)
+    };
+    match outcome {
+        Ok(value) => resume(process, value),
+        Err(_) => {
+            let pending = regs.ctx.take_pending();
+            let engine = &w.vm.engine;
+            let again = engine.native_stub(entry);
+            match pending {
+                Pending::Raise(r) => raise(regs, body, r, entry, &args),
+                Pending::Trap { target, args } | Pending::YieldTo { target, args } => {
+                    go_to(&mut regs.ctx, w, process, target, &args);
+                }
+                Pending::Exit => {
+                    process.end(ExceptionClass::Exit, atoms::NORMAL.word(), false);
+                }
+                // Run again: at once, or when the scheduler has something to say.
+                Pending::None | Pending::Wait | Pending::Yield => process.body.ip = again,
+                Pending::Hibernate { target, args } => {
+                    go_to(&mut regs.ctx, w, process, TrapTarget::Export(target), &args);
+                }
+            }
+        }
+    }
+}
+
+/// The native returns `value` to the address on top of the stack.
+fn resume(process: &mut Process, value: Word) {
+    let heap = &mut process.body.heap;
+    // SAFETY: the engine stopped in a call of the native: a return address is on top of the stack.
+    unsafe {
+        process.body.ip = *heap.stop as usize as CodePos;
+        heap.stop = heap.stop.add(1);
+    }
+    process.body.args.save(&[value]);
+}
+
+fn raise(
+    regs: &mut Regs,
+    body: *mut Process,
+    raise: Raise,
+    entry: &'static NativeEntry,
+    args: &[Word],
+) {
+    // SAFETY: the registers are set up for this body, which the caller has.
+    unsafe {
+        let ip = (*body).body.ip;
+        let to = rt::raise(regs, ip, raise, Some(entry), Some(args));
+        let b = &mut (*body).body;
+        b.ip = to;
+        if to.is_null() {
+            // The end is noted with the process.
+            b.args.save(&[]);
+        } else {
+            b.args.save(&regs.x[..4]);
+        }
+    }
+}
+
+/// The process goes on in `target`, which returns to the address on top of the stack.
+fn go_to(ctx: &mut Ctx, w: &Worker, process: &mut Process, target: TrapTarget, args: &[Word]) {
+    let engine = &w.vm.engine;
+    let apply = |ctx: &mut Ctx, m: Word, f: Word, args: &[Word]| {
+        let list = ctx.list(args.iter().copied());
+        [m, f, list]
+    };
+    match target {
+        TrapTarget::Native(entry) => {
+            process.body.ip = engine.native_stub(entry);
+            process.body.args.save(args);
+        }
+        TrapTarget::Export(id) => {
+            let (m, f, _) =
+                w.vm.tables
+                    .exports
+                    .mfa(id)
+                    .unwrap_or((atoms::ERLANG, atoms::UNDEFINED, 0));
+            let call = apply(ctx, m.word(), f.word(), args);
+            process.body.ip = engine.fixed(Fixed::Apply);
+            process.body.args.save(&call);
+        }
+        TrapTarget::Fun(fun) => {
+            let list = ctx.list(args.iter().copied());
+            let call = apply(ctx, atoms::ERLANG.word(), atoms::APPLY.word(), &[fun, list]);
+            process.body.ip = engine.fixed(Fixed::Apply);
+            process.body.args.save(&call);
+        }
+    }
+}

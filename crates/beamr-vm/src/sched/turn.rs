@@ -1,0 +1,366 @@
+//! Running processes.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use beamr_abi::{ExceptionClass, Regs};
+use beamr_sync::prim::Arc as SyncArc;
+use beamr_sync::run_queue::Refund;
+use beamr_sync::{EndRun, Parker, Priority, Snapshot};
+use beamr_term::atoms;
+
+use super::{SLICE, Worker, dirty};
+use crate::engine::Stop;
+use crate::native_process::NativeStep;
+use crate::process::{Process, Runnable, Slot, exit};
+use crate::signal::handle::handle_all;
+use crate::timer::{TICK, TimerEvent, fire_due};
+use crate::vm::Vm;
+
+/// A worker with registers.
+pub(crate) struct Turn {
+    regs: Box<Regs>,
+    worker: Rc<Worker>,
+    due: Vec<(u64, TimerEvent)>,
+    refund: Option<Refund>,
+    victim: usize,
+}
+
+// SAFETY: the registers point to the worker, which moves with them; a turn is used by one thread at a time.
+unsafe impl Send for Turn {}
+
+/// What is left of a process after a turn.
+enum After {
+    /// It sleeps, is with a dirty thread, or dead.
+    Gone,
+    /// It goes back into the queue.
+    Again,
+}
+
+impl Turn {
+    pub fn new(vm: &Arc<Vm>, index: Option<usize>) -> Turn {
+        let worker: Rc<Worker> = Rc::from(Worker::new(vm, index));
+        Turn {
+            regs: worker.regs(),
+            worker,
+            due: Vec::new(),
+            refund: None,
+            victim: 0,
+        }
+    }
+
+    /// The life of a worker thread.
+    pub fn run_worker(mut self, mut parker: Parker) {
+        let vm = self.worker.vm.clone();
+        let index = self.worker.index.unwrap_or(0);
+        while !vm.stopping.load(Ordering::Acquire) {
+            fire_due(&self.worker, index, &mut self.due);
+            if let Some((priority, Runnable(slot))) = self.next_task(index) {
+                self.run(priority, slot);
+                continue;
+            }
+            vm.idle.announce(index);
+            let deadline = vm.workers[index].wheel.next_deadline();
+            let now = vm.monotonic_ns();
+            let due = deadline.is_some_and(|d| d * TICK <= now);
+            let busy = vm.workers.iter().any(|w| !w.queue.is_empty());
+            if due || busy || vm.stopping.load(Ordering::Acquire) {
+                vm.idle.retract(index);
+                continue;
+            }
+            self.worker.participant.flush();
+            match deadline {
+                None => {
+                    parker.park();
+                }
+                Some(d) => {
+                    let left = (d * TICK).saturating_sub(now);
+                    parker.park_timeout(Duration::from_nanos(left));
+                }
+            }
+            vm.idle.retract(index);
+        }
+    }
+
+    /// Turns of a cooperative VM: how many, and whether nothing is left.
+    pub fn run_some(&mut self, max_turns: usize) -> (usize, bool) {
+        let index = self.worker.index.unwrap_or(0);
+        for turns in 0..max_turns {
+            fire_due(&self.worker, index, &mut self.due);
+            match self.next_task(index) {
+                Some((priority, Runnable(slot))) => self.run(priority, slot),
+                None => return (turns, true),
+            }
+        }
+        (max_turns, false)
+    }
+
+    fn next_task(&mut self, index: usize) -> Option<(Priority, Runnable)> {
+        let vm = &self.worker.vm;
+        let own = &vm.workers[index].queue;
+        if let Some(task) = own.pop_after(self.refund.take()) {
+            if !own.is_empty() {
+                vm.idle.wake_one();
+            }
+            return Some(task);
+        }
+        let n = vm.workers.len();
+        for i in 0..n {
+            let v = (self.victim + i) % n;
+            if v == index {
+                continue;
+            }
+            if let Some(task) = own.steal_from(&vm.workers[v].queue) {
+                self.victim = v;
+                if !own.is_empty() {
+                    vm.idle.wake_one();
+                }
+                return Some(task);
+            }
+        }
+        None
+    }
+
+    /// One turn of one process.
+    fn run(&mut self, priority: Priority, slot: SyncArc<Slot>) {
+        self.worker.participant.enter();
+        self.regs.ctx.fcalls = SLICE;
+        let tenant = slot.namespace.id;
+        if let After::Again = self.slice(&slot) {
+            self.worker.enqueue(slot);
+        } else {
+            drop(slot);
+        }
+        // SAFETY: the `enter` above.
+        unsafe { self.worker.participant.leave() };
+        let left = self.regs.ctx.fcalls.clamp(0, SLICE) as u32;
+        if left > 0 {
+            self.refund = Some(Refund {
+                priority,
+                tenant,
+                reductions: left,
+            });
+        }
+    }
+
+    fn slice(&mut self, slot: &Slot) -> After {
+        let worker = &*self.worker.clone();
+        let mut snap = slot.state.begin_run();
+        let mut ready = snap.is_ready();
+        loop {
+            // SAFETY: from `begin_run` to the end of the run this thread is the runner; no reference from an
+            // earlier round is used any more.
+            let own = unsafe { slot.own() };
+            if own.dying.is_some() {
+                if exit::step(worker, slot, own) {
+                    return After::Gone;
+                }
+                return after(slot.state.end_run_yield());
+            }
+            let body = slot.body.load(Ordering::Acquire);
+            if !body.is_null() {
+                // SAFETY: the runner has the body unless it is away.
+                let process = unsafe { &mut *body };
+                if process.ended.is_some() {
+                    exit::begin(own, Some(process));
+                    continue;
+                }
+            }
+            let attention =
+                !ready || slot.attention.load(Ordering::Relaxed) || own.middle.is_some();
+            if attention && handle_all(worker, slot, own) {
+                continue;
+            }
+            if !own.deferred.is_empty() && !body.is_null() {
+                self.answer(slot, snap, ready);
+                continue;
+            }
+            if snap.is_blocked() {
+                let end = if ready || own.woke {
+                    slot.state.end_run_yield()
+                } else {
+                    slot.state.end_run_wait()
+                };
+                match end {
+                    EndRun::Parked => return After::Gone,
+                    EndRun::Enqueue => return After::Again,
+                    EndRun::Continue(s) => {
+                        snap = s;
+                        ready |= s.is_ready();
+                        continue;
+                    }
+                }
+            }
+            if !ready && !own.woke {
+                if own.hibernating && !body.is_null() {
+                    own.hibernating = false;
+                    // SAFETY: as above.
+                    worker.hibernate(unsafe { &mut *body });
+                }
+                match slot.state.end_run_wait() {
+                    EndRun::Parked => return After::Gone,
+                    EndRun::Enqueue => return After::Again,
+                    EndRun::Continue(s) => {
+                        snap = s;
+                        ready = s.is_ready();
+                        continue;
+                    }
+                }
+            }
+            if self.regs.ctx.fcalls <= 0 {
+                return after(slot.state.end_run_yield());
+            }
+            ready = false;
+            own.woke = false;
+            own.hibernating = false;
+            match self.execute(slot, body) {
+                Stop::Preempted => {
+                    // SAFETY: as above; the engine has returned.
+                    if !unsafe { slot.own() }.deferred.is_empty() {
+                        self.answer(slot, snap, true);
+                    }
+                    return after(slot.state.end_run_yield());
+                }
+                Stop::Waiting => {}
+                Stop::Exited => {
+                    // SAFETY: as above.
+                    let own = unsafe { slot.own() };
+                    // SAFETY: as above.
+                    exit::begin(own, unsafe { body.as_mut() });
+                }
+                Stop::Dirty(entry) => {
+                    if self.dirty(slot, body, entry) {
+                        return After::Gone;
+                    }
+                    ready = true;
+                }
+            }
+        }
+    }
+
+    /// Runs a dirty native: on its pool (then true: the run is over), or here.
+    fn dirty(
+        &mut self,
+        slot: &Slot,
+        body: *mut Process,
+        entry: &'static beamr_abi::NativeEntry,
+    ) -> bool {
+        let vm = self.worker.vm.clone();
+        if !vm.options.dirty_disabled && vm.dirty.has(entry.class) {
+            // Before the hand-over, see the state word.
+            slot.body.store(std::ptr::null_mut(), Ordering::Release);
+            let end = slot.state.begin_dirty();
+            // SAFETY: the slot is in an `Arc`, see `count`.
+            let counted = unsafe { crate::signal::count(slot) };
+            if end == EndRun::Enqueue {
+                self.worker.enqueue(counted.clone());
+            }
+            vm.dirty.submit(entry, counted, body);
+            return true;
+        }
+        let before = self.regs.ctx.fcalls;
+        dirty::run(
+            &self.worker,
+            &mut self.regs,
+            slot,
+            body,
+            entry,
+            vm.options.dirty_disabled,
+        );
+        self.account(slot, body, before);
+        false
+    }
+
+    /// Runs the process until it stops.
+    fn execute(&mut self, slot: &Slot, body: *mut Process) -> Stop {
+        let before = self.regs.ctx.fcalls;
+        self.worker.switch_in(&mut self.regs.ctx, slot, body);
+        // SAFETY: as in `slice`; the handler is taken out so that it may reach the rest of `Own`.
+        let handler = unsafe { slot.own() }.native.take();
+        let stop = match handler {
+            None => {
+                // SAFETY: the runner has the body; live registers are in `args`; its code is alive by the rules of the
+                // code server.
+                unsafe {
+                    let args = (*body).body.args.as_slice();
+                    self.regs.x[..args.len()].copy_from_slice(args);
+                    let engine = Arc::as_ptr(&self.worker.vm.engine);
+                    (*engine).run(&mut self.regs)
+                }
+            }
+            Some(mut handler) => {
+                let ctx = &mut self.regs.ctx;
+                ctx.bump(1);
+                let step = handler.run(ctx);
+                // SAFETY: as above; the handler has returned.
+                let own = unsafe { slot.own() };
+                let collect = {
+                    own.native = Some(handler);
+                    // SAFETY: the runner has the body.
+                    unsafe { (*body).body.heap.gc_wanted }
+                };
+                match step {
+                    NativeStep::Exit(reason) => {
+                        // SAFETY: the runner has the body.
+                        unsafe { (*body).end(ExceptionClass::Exit, reason, false) };
+                        Stop::Exited
+                    }
+                    step => {
+                        if collect {
+                            // SAFETY: the runner has the body.
+                            self.worker.collect_at_rest(unsafe { &mut *body }, false);
+                        }
+                        match step {
+                            NativeStep::Wait => Stop::Waiting,
+                            _ => Stop::Preempted,
+                        }
+                    }
+                }
+            }
+        };
+        self.account(slot, body, before);
+        stop
+    }
+
+    fn account(&mut self, slot: &Slot, body: *mut Process, before: i64) {
+        let used = (before - self.regs.ctx.fcalls).max(0) as u64;
+        // SAFETY: the runner has the body.
+        unsafe { (*body).body.reductions += used };
+        slot.namespace.charge_reductions(used);
+    }
+
+    /// Answers questions that wait for the process to be at rest.
+    fn answer(&mut self, slot: &Slot, snap: Snapshot, runnable: bool) {
+        let status = if snap.is_suspended() {
+            atoms::SUSPENDED
+        } else if runnable {
+            atoms::RUNNABLE
+        } else {
+            atoms::WAITING
+        };
+        self.worker.status.set(status);
+        // SAFETY: as in `slice`.
+        let requests = std::mem::take(&mut unsafe { slot.own() }.deferred);
+        for r in requests {
+            r.answer_at_rest(&self.worker, slot);
+        }
+        self.worker.status.set(atoms::RUNNING);
+    }
+}
+
+fn after(end: EndRun) -> After {
+    match end {
+        EndRun::Enqueue => After::Again,
+        // A runner that yields is never asked to go on.
+        EndRun::Parked | EndRun::Continue(_) => After::Gone,
+    }
+}
+
+impl Worker {
+    /// Shrinks the heap of a process that hibernates.
+    fn hibernate(&self, process: &mut Process) {
+        self.collect_at_rest(process, true);
+    }
+}

@@ -1,0 +1,674 @@
+//! One virtual machine: its tables, processes, names, timers, workers.
+//!
+//! A [`Vm`] is shared by its workers, its host and everything that natives reach through
+//! [`vm_of`](crate::process::vm_of). It has no process-wide state: any number of them live side by side. With workers it runs by itself from
+//! [`Vm::new`] to [`Vm::shutdown`]; without (`workers: 0`) it runs on whichever thread calls [`Vm::run_until_idle`].
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::time::Duration;
+
+use beamr_abi::{Ctx, Pending};
+use beamr_sync::prim::Arc as SyncArc;
+use beamr_sync::{Domain, IdleSet, RunQueue, SharedWheel, SlotId, SlotTable};
+use beamr_term::{Atom, Tables, Word};
+
+use crate::code::{CodeServer, ModuleTable};
+use crate::engine::Engine;
+use crate::process::exit::{ExitHooks, ExitLedger, ExitRecord, OVER, WATCHED};
+use crate::process::spawn::{SpawnError, SpawnOptions, Start, make};
+use crate::process::{Carried, MaxHeap, ProcId, Runnable, Slot};
+use crate::registry::Registry;
+use crate::rt::ProcessSide;
+use crate::sched::dirty::DirtyPools;
+use crate::sched::{Turn, Worker};
+use crate::signal::{ExitKind, Signal, handle, push};
+use crate::timer::{MessageTimers, TICK, TimerEvent};
+
+/// Clocks as the VM needs them.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds of a clock that never goes back.
+    fn monotonic_ns(&self) -> u64;
+    /// Nanoseconds since 1970.
+    fn system_ns(&self) -> i64;
+}
+
+/// Sizes and limits of a VM.
+#[derive(Clone, Debug)]
+pub struct VmOptions {
+    /// Worker threads; 0 makes the VM cooperative.
+    pub workers: usize,
+    /// Threads for dirty CPU natives; 0 runs them on the workers.
+    pub dirty_cpu: usize,
+    /// Threads for dirty I/O natives; 0 runs them on the workers.
+    pub dirty_io: usize,
+    /// Whether dirty natives are refused (with `notsup`).
+    pub dirty_disabled: bool,
+    /// Processes at most.
+    pub process_limit: usize,
+    /// `min_heap_size` of processes that say nothing (words).
+    pub min_heap_size: usize,
+    /// `fullsweep_after` of processes that say nothing.
+    pub fullsweep_after: u16,
+    /// `max_heap_size` of processes that say nothing.
+    pub max_heap_size: (usize, MaxHeap),
+    /// Stack size of worker and dirty threads in bytes.
+    pub thread_stack: usize,
+}
+
+impl Default for VmOptions {
+    fn default() -> Self {
+        VmOptions {
+            workers: 1,
+            dirty_cpu: 0,
+            dirty_io: 0,
+            dirty_disabled: false,
+            process_limit: 1 << 20,
+            min_heap_size: 233,
+            fullsweep_after: 65535,
+            max_heap_size: (0, MaxHeap::default()),
+            thread_stack: 8 << 20,
+        }
+    }
+}
+
+/// What a VM is made of besides its options.
+pub struct VmParts {
+    /// Atoms, funs, export ids, release.
+    pub tables: Arc<Tables>,
+    /// The engine.
+    pub engine: Arc<dyn Engine>,
+    /// The code server.
+    pub server: Arc<CodeServer>,
+    /// Modules of the first namespace.
+    pub modules: Arc<ModuleTable>,
+    /// Answers to the collector and exceptions: [`VmProcessSide`](crate::process::VmProcessSide).
+    pub processes: Arc<dyn ProcessSide>,
+    /// The clocks.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A tenant: modules, names, budgets.
+pub struct Namespace {
+    /// Its number; 0 is the first one.
+    pub id: u32,
+    /// Its modules.
+    pub modules: Arc<ModuleTable>,
+    processes: AtomicI64,
+    process_limit: AtomicI64,
+    memory: AtomicI64,
+    memory_limit: AtomicI64,
+    reductions: AtomicU64,
+    weight: AtomicU32,
+}
+
+impl std::fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Namespace")
+            .field("id", &self.id)
+            .field("processes", &self.processes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Namespace {
+    fn new(id: u32, modules: Arc<ModuleTable>) -> Namespace {
+        Namespace {
+            id,
+            modules,
+            processes: AtomicI64::new(0),
+            process_limit: AtomicI64::new(i64::MAX),
+            memory: AtomicI64::new(0),
+            memory_limit: AtomicI64::new(i64::MAX),
+            reductions: AtomicU64::new(0),
+            weight: AtomicU32::new(1),
+        }
+    }
+    /// Charges for memory (gives back when negative); false when it is over the budget.
+    #[inline]
+    pub fn charge_memory(&self, bytes: isize) -> bool {
+        let now = self.memory.fetch_add(bytes as i64, Ordering::Relaxed) + bytes as i64;
+        bytes <= 0 || now <= self.memory_limit.load(Ordering::Relaxed)
+    }
+    /// Whether memory is within the budget.
+    pub fn memory_left(&self) -> bool {
+        self.memory.load(Ordering::Relaxed) <= self.memory_limit.load(Ordering::Relaxed)
+    }
+    /// Bytes charged.
+    pub fn memory(&self) -> i64 {
+        self.memory.load(Ordering::Relaxed)
+    }
+    /// Sets the memory budget in bytes.
+    pub fn set_memory_limit(&self, bytes: i64) {
+        self.memory_limit.store(bytes, Ordering::Relaxed);
+    }
+    /// Live processes.
+    pub fn process_count(&self) -> i64 {
+        self.processes.load(Ordering::Relaxed)
+    }
+    /// Sets how many processes it may have.
+    pub fn set_process_limit(&self, n: i64) {
+        self.process_limit.store(n, Ordering::Relaxed);
+    }
+    /// Reductions executed by its processes.
+    pub fn reductions(&self) -> u64 {
+        self.reductions.load(Ordering::Relaxed)
+    }
+    /// Its share of the workers relative to others, from 1.
+    #[inline]
+    pub fn weight(&self) -> u32 {
+        self.weight.load(Ordering::Relaxed)
+    }
+    /// Sets the share.
+    pub fn set_weight(&self, weight: u32) {
+        self.weight.store(weight.max(1), Ordering::Relaxed);
+    }
+    pub(crate) fn charge_reductions(&self, n: u64) {
+        self.reductions.fetch_add(n, Ordering::Relaxed);
+    }
+    pub(crate) fn process_starts(&self) -> bool {
+        if self.processes.fetch_add(1, Ordering::Relaxed)
+            < self.process_limit.load(Ordering::Relaxed)
+        {
+            return true;
+        }
+        self.processes.fetch_sub(1, Ordering::Relaxed);
+        false
+    }
+    pub(crate) fn process_ended(&self) {
+        self.processes.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What others may touch of a worker.
+#[derive(Debug)]
+pub(crate) struct WorkerShared {
+    pub queue: RunQueue<Runnable>,
+    pub wheel: SharedWheel<TimerEvent>,
+}
+
+/// Sends to a port or another node, on behalf of the running process.
+pub type SendHook = Box<dyn Fn(&mut Ctx, Word, Word) -> Result<(), Pending> + Send + Sync>;
+/// Gets what would go to the logger when there is none: `{log, Level, Format, Args, Metadata}`.
+pub type LogHook = Box<dyn Fn(Word, &Tables) + Send + Sync>;
+
+/// What other parts of the system plug into a VM, each once.
+#[derive(Default)]
+pub struct Hooks {
+    /// `Port ! Message`.
+    pub port_send: OnceLock<SendHook>,
+    /// `RemotePid ! Message`, `{Name, Node} ! Message`.
+    pub remote_send: OnceLock<SendHook>,
+    /// Reports without a logger.
+    pub log: OnceLock<LogHook>,
+}
+
+impl std::fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hooks")
+    }
+}
+
+/// A virtual machine.
+pub struct Vm {
+    /// Atoms, funs, export ids, release.
+    pub tables: Arc<Tables>,
+    /// The engine.
+    pub engine: Arc<dyn Engine>,
+    /// The code server.
+    pub server: Arc<CodeServer>,
+    /// Options it was made with.
+    pub options: VmOptions,
+    /// Plugs.
+    pub hooks: Hooks,
+    /// What is done when a process dies.
+    pub exit_hooks: ExitHooks,
+    /// Registered names.
+    pub registry: Registry,
+    /// Exits noted for the host.
+    pub exits: ExitLedger,
+    /// Anything else that belongs to the VM, by the part of the system that owns it (ets tables, persistent terms, ports).
+    pub extensions: Extensions,
+    pub(crate) side: Arc<dyn ProcessSide>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) processes: SlotTable<Slot>,
+    pub(crate) domain: Domain,
+    pub(crate) workers: Box<[WorkerShared]>,
+    pub(crate) idle: IdleSet,
+    pub(crate) message_timers: MessageTimers,
+    pub(crate) dirty: DirtyPools,
+    pub(crate) stopping: AtomicBool,
+    namespaces: RwLock<Vec<Arc<Namespace>>>,
+    threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+    cooperative: Mutex<Option<Turn>>,
+    started_ns: u64,
+    refs: AtomicU64,
+    uniques: AtomicU64,
+    monotonic: AtomicU64,
+    next_queue: AtomicU32,
+}
+
+impl std::fmt::Debug for Vm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vm")
+            .field("processes", &self.processes.len())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Things that belong to a VM by their type, each made once.
+#[derive(Default)]
+pub struct Extensions {
+    map: RwLock<std::collections::HashMap<std::any::TypeId, Arc<dyn std::any::Any + Send + Sync>>>,
+}
+
+impl std::fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Extensions")
+    }
+}
+
+impl Extensions {
+    /// The thing of this type, made at first use.
+    pub fn get_or_init<T: std::any::Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        if let Some(t) = self.get::<T>() {
+            return t;
+        }
+        let mut map = self.map.write().unwrap_or_else(|e| e.into_inner());
+        let any = map
+            .entry(std::any::TypeId::of::<T>())
+            .or_insert_with(|| Arc::new(make()))
+            .clone();
+        match any.downcast::<T>() {
+            Ok(t) => t,
+            Err(_) => unreachable!("the key is the type"),
+        }
+    }
+    /// The thing of this type, if it was made.
+    pub fn get<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.map
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .get(&std::any::TypeId::of::<T>())
+            .cloned()
+            .and_then(|a| a.downcast::<T>().ok())
+    }
+}
+
+/// A thread of the VM could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the thread {name}: {source}")]
+pub struct StartError {
+    /// Which thread.
+    pub name: String,
+    /// Why.
+    pub source: std::io::Error,
+}
+
+/// Why waiting for a process ended without its exit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WaitError {
+    /// It is not alive and its exit is not (or no longer) noted.
+    #[error("no such process, and no record of its exit")]
+    NoRecord,
+    /// The time is over.
+    #[error("the process still runs")]
+    Timeout,
+    /// A cooperative VM has nothing to run, no timer, and the process waits.
+    #[error("the process waits and nothing will wake it")]
+    Stuck,
+}
+
+/// How a cooperative run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Idle {
+    /// Turns that were run.
+    pub turns: usize,
+    /// Nothing is runnable any more (false: the limit of turns was reached).
+    pub idle: bool,
+    /// When the next timer is due.
+    pub next_timer: Option<Duration>,
+}
+
+impl Vm {
+    /// Makes a VM and starts its threads.
+    pub fn new(parts: VmParts, options: VmOptions) -> Result<Arc<Vm>, StartError> {
+        let domain = Domain::new();
+        let queues = options.workers.max(1);
+        let parkers: Vec<beamr_sync::Parker> = (0..options.workers)
+            .map(|_| beamr_sync::Parker::new())
+            .collect();
+        let started_ns = parts.clock.monotonic_ns();
+        let vm = Arc::new(Vm {
+            processes: SlotTable::new(&domain, options.process_limit),
+            workers: (0..queues)
+                .map(|_| WorkerShared {
+                    queue: RunQueue::new(),
+                    wheel: SharedWheel::new(0),
+                })
+                .collect(),
+            idle: IdleSet::new(parkers.iter().map(|p| p.unparker())),
+            domain,
+            dirty: DirtyPools::new(),
+            namespaces: RwLock::new(vec![Arc::new(Namespace::new(0, parts.modules))]),
+            tables: parts.tables,
+            engine: parts.engine,
+            server: parts.server,
+            side: parts.processes,
+            clock: parts.clock,
+            hooks: Hooks::default(),
+            exit_hooks: ExitHooks::default(),
+            registry: Registry::default(),
+            exits: ExitLedger::default(),
+            extensions: Extensions::default(),
+            message_timers: MessageTimers::default(),
+            stopping: AtomicBool::new(false),
+            threads: Mutex::default(),
+            cooperative: Mutex::new(None),
+            started_ns,
+            refs: AtomicU64::new(0),
+            uniques: AtomicU64::new(0),
+            monotonic: AtomicU64::new(0),
+            next_queue: AtomicU32::new(0),
+            options,
+        });
+        let mut threads = Vec::new();
+        for (index, parker) in parkers.into_iter().enumerate() {
+            let shared = vm.clone();
+            let run = move || Turn::new(&shared, Some(index)).run_worker(parker);
+            match vm.thread(format!("beamr-worker-{index}"), run) {
+                Ok(t) => threads.push(t),
+                Err(e) => {
+                    *vm.threads.lock().unwrap_or_else(|e| e.into_inner()) = threads;
+                    vm.shutdown();
+                    return Err(e);
+                }
+            }
+        }
+        *vm.threads.lock().unwrap_or_else(|e| e.into_inner()) = threads;
+        if let Err(e) = vm.dirty.start(&vm) {
+            vm.shutdown();
+            return Err(e);
+        }
+        Ok(vm)
+    }
+    pub(crate) fn thread(
+        &self,
+        name: String,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<std::thread::JoinHandle<()>, StartError> {
+        std::thread::Builder::new()
+            .name(name.clone())
+            .stack_size(self.options.thread_stack)
+            .spawn(run)
+            .map_err(|source| StartError { name, source })
+    }
+    /// A worker structure for a thread that is none: for the host's calls.
+    pub fn guest(self: &Arc<Vm>) -> Box<Worker> {
+        Worker::new(self, None)
+    }
+    /// Nanoseconds since the VM was made, from the clock that never goes back.
+    #[inline]
+    pub fn monotonic_ns(&self) -> u64 {
+        self.clock.monotonic_ns().saturating_sub(self.started_ns)
+    }
+    /// Microseconds since 1970.
+    pub fn system_time_us(&self) -> i64 {
+        self.clock.system_ns() / 1000
+    }
+    /// Nanoseconds since 1970.
+    pub fn system_ns(&self) -> i64 {
+        self.clock.system_ns()
+    }
+    /// A block of reference numbers.
+    pub(crate) fn take_refs(&self, n: u64) -> u64 {
+        self.refs.fetch_add(n, Ordering::Relaxed)
+    }
+    pub(crate) fn take_uniques(&self, n: u64) -> u64 {
+        self.uniques.fetch_add(n, Ordering::Relaxed)
+    }
+    /// The next strictly monotonic unique number, from 0.
+    pub fn next_monotonic(&self) -> u64 {
+        self.monotonic.fetch_add(1, Ordering::SeqCst)
+    }
+    pub(crate) fn queue_for_guest(&self) -> usize {
+        if self.workers.len() == 1 {
+            return 0;
+        }
+        self.next_queue.fetch_add(1, Ordering::Relaxed) as usize % self.workers.len()
+    }
+    pub(crate) fn wake_for_timer(&self, worker: usize) {
+        if worker < self.idle.workers() {
+            self.idle.wake(worker);
+        }
+    }
+    pub(crate) fn log_without_logger(&self, report: Word) {
+        if let Some(f) = self.hooks.log.get() {
+            f(report, &self.tables);
+        }
+    }
+
+    /// The namespace of this number.
+    pub fn namespace(&self, id: u32) -> Option<Arc<Namespace>> {
+        self.namespaces
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .get(id as usize)
+            .cloned()
+    }
+    /// The first namespace.
+    pub fn default_namespace(&self) -> Arc<Namespace> {
+        self.namespaces.read().unwrap_or_else(|e| e.into_inner())[0].clone()
+    }
+    /// Makes a namespace; `modules` gets its number.
+    pub fn add_namespace(&self, modules: impl FnOnce(u32) -> Arc<ModuleTable>) -> Arc<Namespace> {
+        let mut all = self.namespaces.write().unwrap_or_else(|e| e.into_inner());
+        let id = all.len() as u32;
+        let n = Arc::new(Namespace::new(id, modules(id)));
+        all.push(n.clone());
+        n
+    }
+    /// How many processes live.
+    pub fn process_count(&self) -> usize {
+        self.processes.len()
+    }
+    /// How many processes may live.
+    pub fn process_limit(&self) -> usize {
+        self.processes.limit()
+    }
+    /// How many workers there are (0 when cooperative).
+    pub fn worker_count(&self) -> usize {
+        self.options.workers
+    }
+    /// How many processes wait in run queues.
+    pub fn run_queue_len(&self) -> usize {
+        self.workers.iter().map(|w| w.queue.len()).sum()
+    }
+
+    /// Spawns a process from outside. It is watched: its exit is noted with its result until taken.
+    pub fn spawn(
+        self: &Arc<Vm>,
+        namespace: &Arc<Namespace>,
+        start: Start,
+        options: &SpawnOptions,
+        group_leader: Option<Word>,
+    ) -> Result<Word, SpawnError> {
+        let w = self.guest();
+        let namespace = namespace.clone();
+        let leader = group_leader.unwrap_or(Word::pid(0));
+        let id = make(
+            &w,
+            &namespace,
+            start,
+            options,
+            leader,
+            None,
+            true,
+            |_, _| {},
+        )?;
+        Ok(Word::pid(id.number()))
+    }
+    /// Spawns `module:function(args...)` from outside; `args` is a list.
+    pub fn spawn_mfa(
+        self: &Arc<Vm>,
+        module: Atom,
+        function: Atom,
+        args: Word,
+    ) -> Result<Word, SpawnError> {
+        self.spawn(
+            &self.default_namespace(),
+            Start::Apply(module.word(), function.word(), args),
+            &SpawnOptions::default(),
+            None,
+        )
+    }
+    fn look<R>(&self, pid: Word, f: impl FnOnce(&Slot) -> R) -> Option<R> {
+        if !pid.is_local_pid() {
+            return None;
+        }
+        self.domain.with_guest(|guard| {
+            self.processes
+                .get(SlotId::from_u64(pid.local_number()), guard)
+                .map(f)
+        })
+    }
+    /// Sends a message from outside; false when there is no such process.
+    pub fn send(self: &Arc<Vm>, to: Word, message: Carried) -> bool {
+        let w = self.guest();
+        to.is_local_pid()
+            && push(
+                &w,
+                SlotId::from_u64(to.local_number()),
+                Signal::Message(message.into_message()),
+            )
+            .is_ok()
+    }
+    /// Sends an exit signal from outside, as `exit/2`; false when there is no such process.
+    pub fn exit(self: &Arc<Vm>, to: Word, reason: Carried) -> bool {
+        let w = self.guest();
+        let Some(to) = ProcId::of(to) else {
+            return false;
+        };
+        handle::send_exit(&w, ProcId::local(u64::MAX >> 4), to, ExitKind::Host, reason)
+    }
+    /// Whether a process lives.
+    pub fn is_alive(&self, pid: Word) -> bool {
+        self.look(pid, |s| !s.state.snapshot().is_exiting())
+            .unwrap_or(false)
+    }
+    /// What a name of the first namespace stands for.
+    pub fn whereis(&self, name: Atom) -> Option<Word> {
+        self.registry.whereis(0, name)
+    }
+    /// Asks for the exit of a process to be noted. False when it is over already (its exit may be noted all the same).
+    pub fn watch(&self, pid: Word) -> bool {
+        self.look(pid, |s| {
+            s.watch.fetch_or(WATCHED, Ordering::AcqRel) & OVER == 0
+        })
+        .unwrap_or(false)
+    }
+    /// Waits until a process has ended and takes its record. A cooperative VM is driven meanwhile.
+    pub fn run_until_exit(
+        self: &Arc<Vm>,
+        pid: Word,
+        timeout: Option<Duration>,
+    ) -> Result<ExitRecord, WaitError> {
+        let n = pid.local_number();
+        if let Some(r) = self.exits.take(n) {
+            return Ok(r);
+        }
+        if !self.watch(pid) {
+            // Over: the record, if there is one, is complete.
+            return self.exits.take(n).ok_or(WaitError::NoRecord);
+        }
+        if self.options.workers > 0 {
+            return self.exits.wait(n, timeout).ok_or(WaitError::Timeout);
+        }
+        let deadline = timeout.map(|t| self.monotonic_ns() + t.as_nanos() as u64);
+        loop {
+            let run = self.run_until_idle(1024);
+            if let Some(r) = self.exits.take(n) {
+                return Ok(r);
+            }
+            let now = self.monotonic_ns();
+            if deadline.is_some_and(|d| now >= d) {
+                return Err(WaitError::Timeout);
+            }
+            if !run.idle {
+                continue;
+            }
+            let Some(next) = run.next_timer else {
+                return Err(WaitError::Stuck);
+            };
+            let left = deadline.map_or(next, |d| {
+                next.min(Duration::from_nanos(d.saturating_sub(now)))
+            });
+            self.clock_sleep(left);
+        }
+    }
+    fn clock_sleep(&self, time: Duration) {
+        if beamr_sync::prim::CAN_BLOCK {
+            std::thread::sleep(time);
+        }
+    }
+    /// Runs a cooperative VM on the calling thread until nothing is runnable, or for `max_turns` turns. A
+    /// second caller at the same time gets nothing to run.
+    pub fn run_until_idle(self: &Arc<Vm>, max_turns: usize) -> Idle {
+        let nothing = Idle {
+            turns: 0,
+            idle: false,
+            next_timer: None,
+        };
+        if self.options.workers > 0 {
+            return nothing;
+        }
+        let taken = match self.cooperative.try_lock() {
+            Ok(mut t) => t.take(),
+            Err(_) => return nothing,
+        };
+        let mut turn = match taken {
+            Some(t) => t,
+            None => Turn::new(self, Some(0)),
+        };
+        let (turns, idle) = turn.run_some(max_turns);
+        let next_timer = self.workers[0]
+            .wheel
+            .next_deadline()
+            .map(|tick| Duration::from_nanos((tick * TICK).saturating_sub(self.monotonic_ns())));
+        if !self.stopping.load(Ordering::Acquire) {
+            *self.cooperative.lock().unwrap_or_else(|e| e.into_inner()) = Some(turn);
+        }
+        Idle {
+            turns,
+            idle,
+            next_timer,
+        }
+    }
+    /// Stops all threads of the VM and waits for them. Processes do not run any more; what they hold is freed with
+    /// the VM. Idempotent. Must not be called from a thread of the VM.
+    pub fn shutdown(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.dirty.stop();
+        self.idle.wake_all();
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(|e| e.into_inner()));
+        for t in threads {
+            // A worker that panicked has said so.
+            let _ = t.join();
+        }
+        self.dirty.join();
+        drop(
+            self.cooperative
+                .lock()
+                .unwrap_or_else(|e| e.into_inner())
+                .take(),
+        );
+        for w in &self.workers {
+            while w.queue.pop().is_some() {}
+        }
+    }
+    /// A counted slot, for who needs one beyond a look.
+    pub(crate) fn slot(&self, id: SlotId) -> Option<SyncArc<Slot>> {
+        self.processes.lookup(id)
+    }
+}
