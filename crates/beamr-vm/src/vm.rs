@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 use beamr_abi::{Ctx, Pending};
-use beamr_sync::prim::Arc as SyncArc;
 use beamr_sync::{Domain, IdleSet, RunQueue, SharedWheel, SlotId, SlotTable};
 use beamr_term::{Atom, Tables, Word};
 
@@ -666,9 +665,5 @@ impl Vm {
         for w in &self.workers {
             while w.queue.pop().is_some() {}
         }
-    }
-    /// A counted slot, for who needs one beyond a look.
-    pub(crate) fn slot(&self, id: SlotId) -> Option<SyncArc<Slot>> {
-        self.processes.lookup(id)
     }
 }
