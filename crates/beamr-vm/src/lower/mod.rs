@@ -3,7 +3,22 @@
 //! In: a decoded and validated module of `beamr-file`. Out: [`Lowered`]. Obsolete instructions
 //! (`bs_init2`, `bs_put_*`, `make_fun2`, `allocate_zero`, ...) are rewritten to their modern forms here.
 
+mod bifs;
+mod bits;
+mod build;
+mod consts;
+mod error;
+mod etf_lite;
+mod facts;
+mod instr;
+mod listing;
 pub mod op;
+mod visit;
+
+pub use build::{LowerEnv, MAX_FRAME, lower};
+pub use error::{LowerError, LowerFault, Place};
+pub use listing::Listing;
+pub use visit::Flow;
 
 use beamr_term::{Atom, LiteralArea, Word};
 use op::{Label, Op};
