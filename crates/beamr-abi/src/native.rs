@@ -204,6 +204,13 @@ impl NativeTable {
     pub fn iter(&self) -> impl Iterator<Item = &'static NativeEntry> + '_ {
         self.map.values().copied()
     }
+    /// A table of those that `keep` accepts.
+    pub fn filtered(&self, keep: impl Fn(&NativeEntry) -> bool) -> NativeTable {
+        let rows = self.map.iter().filter(|r| keep(r.1));
+        NativeTable {
+            map: rows.map(|(k, e)| (*k, *e)).collect(),
+        }
+    }
     /// How many.
     pub fn len(&self) -> usize {
         self.map.len()

@@ -1,20 +1,23 @@
-//! Code: images, instances, module tables, loading.
+//! Code: images, instances, the modules of a namespace, loading.
+//!
+//! * [`image`]: what an engine made of one module file, immutable, counted, shared by namespaces.
+//! * [`server`]: the images of a VM by content, position look-up, the load pipeline.
+//! * [`table`]: the modules of one namespace: exports, current and old instances, `on_load`.
+//! * [`loader`]: where modules come from on first call.
+//! * [`on_load`]: the code that runs an `on_load` function before a first call.
+//! * [`old_code`]: whether a process still uses an image.
+//!
+//! Files are opened elsewhere: this module takes bytes.
 
-/// The code of a VM.
-#[derive(Debug)]
-pub struct CodeServer {}
+pub mod array;
+pub mod image;
+pub mod loader;
+pub mod old_code;
+pub mod on_load;
+pub mod server;
+pub mod table;
 
-/// The modules of a namespace.
-#[derive(Debug)]
-pub struct ModuleTable {}
-
-impl ModuleTable {
-    /// Code positions by export id.
-    pub fn exports_ptr(&self) -> *const std::sync::atomic::AtomicPtr<u64> {
-        std::ptr::null()
-    }
-    /// Instances by image number.
-    pub fn instances_ptr(&self) -> *const std::sync::atomic::AtomicPtr<()> {
-        std::ptr::null()
-    }
-}
+pub use image::{Image, Instance, Trust};
+pub use loader::{ModuleFile, ModuleLoader, NoLoader};
+pub use server::{CodeServer, LoadError};
+pub use table::{FinishError, Finished, ModuleTable, PendingOnLoad};

@@ -292,7 +292,7 @@ fn block_size(heap: &Heap, words: usize) -> usize {
 }
 
 /// Every root but the stack.
-unsafe fn visit_all(
+pub(crate) unsafe fn visit_all(
     body: &mut Body,
     owner: &mut dyn Owner,
     x: &mut [Word],

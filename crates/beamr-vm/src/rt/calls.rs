@@ -1,18 +1,53 @@
 //! Calls whose target is not known when code is translated.
+//!
+//! Positions that [`undefined`] and [`bad_fun`] give for an error handler take their arguments in x0, x1 and x2,
+//! whatever the arity of the call was; all three are initialised.
 
-use beamr_abi::{Ctx, Regs};
-use beamr_term::{ExportId, FunEntry, Word};
+use std::sync::atomic::Ordering;
 
+use beamr_abi::{Ctx, ErrorInfo, ExceptionClass, Raise, Regs};
+use beamr_term::{Atom, Build, ExportId, FunEntry, Subtag, Word, atoms};
+
+use crate::code::table::Ensured;
+use crate::code::{Instance, ModuleTable};
 use crate::engine::CodePos;
+use crate::rt::WorkerCode;
+use crate::rt::exception::{raise, raise_undef};
+
+const HANDLE_UNDEFINED: &str = "$handle_undefined_function";
 
 /// The position of `module:function/arity` where it exists in the process's namespace; loads the module first
 /// where the VM loads on first call. Null when it does not exist: the engine then calls [`undefined`].
+/// Null too for words that are no atoms: the engine checks them before.
 ///
 /// # Safety
 /// The contract of the module.
 pub unsafe fn resolve(regs: &mut Regs, module: Word, function: Word, arity: usize) -> CodePos {
-    let _ = (regs, module, function, arity);
-    unimplemented!()
+    let head = WorkerCode::of(&regs.ctx);
+    let arity = arity as u32;
+    if let Some(id) = head.cache.get(module, function, arity) {
+        let at = head.modules().export(id);
+        if !at.is_null() {
+            return at;
+        }
+    }
+    let (Some(m), Some(f)) = (module.as_atom(), function.as_atom()) else {
+        return std::ptr::null();
+    };
+    let exports = &regs.ctx.tables().exports;
+    // A name without number is defined nowhere; calls of such names do not fill the table.
+    let mut id = exports.lookup(m, f, arity);
+    let mut at = id.map_or(std::ptr::null(), |id| head.modules().export(id));
+    if at.is_null() && loads(head.modules(), m) {
+        id = exports.lookup(m, f, arity);
+        at = id.map_or(std::ptr::null(), |id| head.modules().export(id));
+    }
+    if let Some(id) = id
+        && !at.is_null()
+    {
+        head.cache.put(module, function, arity, id);
+    }
+    at
 }
 
 /// As [`resolve`] by export id, for a call that found a null export slot.
@@ -20,12 +55,28 @@ pub unsafe fn resolve(regs: &mut Regs, module: Word, function: Word, arity: usiz
 /// # Safety
 /// The contract of the module.
 pub unsafe fn resolve_export(regs: &mut Regs, export: ExportId) -> CodePos {
-    let _ = (regs, export);
-    unimplemented!()
+    let table = WorkerCode::of(&regs.ctx).modules();
+    let at = table.export(export);
+    if !at.is_null() {
+        return at;
+    }
+    match regs.ctx.tables().exports.mfa(export) {
+        Some((m, _, _)) if loads(table, m) => table.export(export),
+        _ => std::ptr::null(),
+    }
+}
+
+/// Loads a module that is not there, in a namespace that does so. True when it is now.
+fn loads(table: &ModuleTable, module: Atom) -> bool {
+    // A file that cannot be loaded was reported to the loader; the function does not exist.
+    table.loads_on_call() && matches!(table.ensure_loaded(module), Ok(Ensured::Loaded))
 }
 
 /// A call of a function that does not exist, arguments in x0..arity: goes to the error handler, or raises `undef` at `ip`.
 /// The caller has already pushed its return address for a body call.
+///
+/// A namespace that loads on first call has no error handler process behind it: there
+/// `'$handle_undefined_function'/2` of the module itself is called, as the error handler of OTP would.
 ///
 /// # Safety
 /// The contract of the module.
@@ -36,25 +87,126 @@ pub unsafe fn undefined(
     function: Word,
     arity: usize,
 ) -> CodePos {
-    let _ = (regs, ip, module, function, arity);
-    unimplemented!()
+    let head = WorkerCode::of(&regs.ctx);
+    let table = head.modules();
+    let args = arguments(regs, arity);
+    let (handler, x) = if table.loads_on_call() {
+        let Some(m) = module.as_atom() else {
+            return raise_undef(regs, ip, module, function, args);
+        };
+        if table.pending_on_load(m).is_some() {
+            let run = head.server.trampoline();
+            (run, [module, function, args])
+        } else {
+            let name = regs.ctx.tables().atoms.lookup(HANDLE_UNDEFINED);
+            let own = name.map_or(std::ptr::null(), |f| table.find(m, f, 2));
+            (own, [function, args, Word::NIL])
+        }
+    } else {
+        let m = head.processes.error_handler(regs.ctx.body());
+        let at = table.find(m, atoms::UNDEFINED_FUNCTION, 3);
+        (at, [module, function, args])
+    };
+    if handler.is_null() {
+        return raise_undef(regs, ip, module, function, args);
+    }
+    regs.x[..3].copy_from_slice(&x);
+    handler
+}
+
+/// The list of x0..arity.
+fn arguments(regs: &mut Regs, arity: usize) -> Word {
+    let Regs { x, ctx, .. } = regs;
+    ctx.list(x[..arity].iter().copied())
 }
 
 /// A call of a fun whose code is not loaded, or of a term that is not a fun, or with the wrong arity:
 /// arguments in x0..arity. Loads the module and gives the position, or raises `{badfun, F}` / `{badarity, {F, Args}}` at `ip`.
 ///
+/// The position of a loaded fun is that of its body: the captured values have been put behind the arguments, at x[arity]..
+///
 /// # Safety
 /// The contract of the module.
 pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> CodePos {
-    let _ = (regs, ip, fun, arity);
-    unimplemented!()
+    let ctx = &mut regs.ctx;
+    match fun.subtag() {
+        Some(Subtag::Export) => {
+            let expected = fun.term_field(4).small_value();
+            if expected != arity as i64 {
+                return badarity(regs, ip, fun, arity);
+            }
+            let id = fun.term_field(1).small_value() as ExportId;
+            let at = resolve_export(regs, id);
+            if !at.is_null() {
+                return at;
+            }
+            undefined(regs, ip, fun.term_field(2), fun.term_field(3), arity)
+        }
+        Some(Subtag::Fun) => {
+            let entry = &*(fun.field(1) as usize as *const FunEntry);
+            if entry.arity as usize != arity {
+                return badarity(regs, ip, fun, arity);
+            }
+            let head = WorkerCode::of(ctx);
+            let table = head.modules();
+            let mut code = entry.code.load(Ordering::Acquire);
+            if code.is_null() && loads(table, entry.module) {
+                code = entry.code.load(Ordering::Acquire);
+            }
+            if !code.is_null() {
+                let free = fun.header().arity() - 1;
+                for i in 0..free {
+                    regs.x[arity + i] = fun.term_field(2 + i);
+                }
+                return code;
+            }
+            if table.is_loaded(entry.module) || table.loads_on_call() {
+                return error(regs, ip, atoms::BADFUN, fun);
+            }
+            let handler = head.processes.error_handler(ctx.body());
+            let at = table.find(handler, atoms::UNDEFINED_LAMBDA, 3);
+            if at.is_null() {
+                let reason = atoms::UNDEF.word();
+                return raise(regs, ip, plain(reason), None, None);
+            }
+            let args = arguments(regs, arity);
+            regs.x[0] = entry.module.word();
+            regs.x[1] = fun;
+            regs.x[2] = args;
+            at
+        }
+        _ => error(regs, ip, atoms::BADFUN, fun),
+    }
+}
+
+fn plain(reason: Word) -> Raise {
+    Raise {
+        class: ExceptionClass::Error,
+        reason,
+        info: ErrorInfo::None,
+        trace: Word::NONE,
+        own_frame: false,
+        caller_args: Word::NONE,
+    }
+}
+
+unsafe fn error(regs: &mut Regs, ip: CodePos, tag: Atom, value: Word) -> CodePos {
+    let reason = regs.ctx.tuple(&[tag.word(), value]);
+    raise(regs, ip, plain(reason), None, None)
+}
+
+unsafe fn badarity(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> CodePos {
+    let args = arguments(regs, arity);
+    let value = regs.ctx.tuple(&[fun, args]);
+    error(regs, ip, atoms::BADARITY, value)
 }
 
 /// The fun entry of lambda `lambda` of image `image` in the process's namespace.
 ///
 /// # Safety
 /// The running code belongs to that image.
+#[inline]
 pub unsafe fn fun_entry(ctx: &mut Ctx, image: u32, lambda: u32) -> *const FunEntry {
-    let _ = (ctx, image, lambda);
-    unimplemented!()
+    let instance = (*ctx.instances.add(image as usize)).load(Ordering::Acquire);
+    (&(*instance.cast::<Instance>()).funs)[lambda as usize]
 }

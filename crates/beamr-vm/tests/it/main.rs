@@ -1,3 +1,6 @@
 //! Integration tests of the VM crate.
 
+mod code;
+mod exception;
 mod gc;
+mod support;
