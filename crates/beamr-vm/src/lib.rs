@@ -4,6 +4,7 @@
 //! `lower::op` names. `engine` holds the contract between the VM and an engine; `rt` what engines call.
 
 pub mod code;
+pub mod door;
 pub mod engine;
 pub mod gc;
 pub mod lower;

@@ -90,13 +90,12 @@ handlers! {
         let ip = m.ip;
         L::leave(&mut m, 7, 2);
         m.save();
-        let to = export_or_undefined(m.regs(), ip, m.uint(2) as u32);
-        if to.is_null() {
+        let t = export_or_undefined(m.regs(), ip, m.uint(2) as u32, m.half(6));
+        if t.pos.is_null() {
             return m.stop(STOP_EXITED);
         }
-        let live = m.half(6);
         m.load();
-        m.enter(to, live)
+        m.enter(t.pos, t.live)
     }
 
     // ---- return.
@@ -161,12 +160,12 @@ handlers! {
         if let Some(id) = export_fun(fun, arity) {
             L::leave(&mut m, 6, words);
             m.save();
-            let to = export_or_undefined(m.regs(), ip, id);
-            if to.is_null() {
+            let t = export_or_undefined(m.regs(), ip, id, arity);
+            if t.pos.is_null() {
                 return m.stop(STOP_EXITED);
             }
             m.load();
-            return m.enter(to, arity);
+            return m.enter(t.pos, t.live);
         }
         m.save();
         let t = late_fun(m.regs(), ip, fun, arity);
@@ -193,12 +192,12 @@ handlers! {
         }
         L::leave(&mut m, 5, 2);
         m.save();
-        let to = resolve_or_undefined(m.regs(), ip, module, function, arity);
-        if to.is_null() {
+        let t = resolve_or_undefined(m.regs(), ip, module, function, arity);
+        if t.pos.is_null() {
             return m.stop(STOP_EXITED);
         }
         m.load();
-        m.enter(to, arity)
+        m.enter(t.pos, t.live)
     }
     /// The fixed position `Apply`: x0:x1 with the list x2.
     fn apply_list(m) {
@@ -219,15 +218,7 @@ handlers! {
     }
 }
 
-/// A position and how many X registers it has as arguments.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Target {
-    /// Null when the process has ended.
-    pub pos: CodePos,
-    /// Arguments, captured values included.
-    pub live: usize,
-}
+pub(crate) use rt::Target;
 
 /// The position of an export in the process's namespace, or null.
 #[inline(always)]
@@ -244,20 +235,25 @@ pub(crate) unsafe fn export_or_undefined(
     regs: &mut beamr_abi::Regs,
     ip: CodePos,
     id: u32,
-) -> CodePos {
+    arity: usize,
+) -> Target {
     let pos = (*regs.ctx.exports.add(id as usize))
         .load(Ordering::Acquire)
         .cast_const();
     if !pos.is_null() {
-        return pos;
+        return Target { pos, live: arity };
     }
     let pos = rt::resolve_export(regs, id);
     if !pos.is_null() {
-        return pos;
+        return Target { pos, live: arity };
     }
     match regs.ctx.tables().exports.mfa(id) {
         Some((m, f, a)) => rt::undefined(regs, ip, m.word(), f.word(), a as usize),
-        None => raise_at(regs, ip, plain_error(beamr_term::atoms::UNDEF.word())),
+        None => Target::raised(raise_at(
+            regs,
+            ip,
+            plain_error(beamr_term::atoms::UNDEF.word()),
+        )),
     }
 }
 
@@ -269,12 +265,12 @@ unsafe fn resolve_or_undefined(
     module: Word,
     function: Word,
     arity: usize,
-) -> CodePos {
+) -> Target {
     let pos = rt::resolve(regs, module, function, arity);
     if pos.is_null() {
         return rt::undefined(regs, ip, module, function, arity);
     }
-    pos
+    Target { pos, live: arity }
 }
 
 /// The export id of `fun M:F/A` with this arity.
@@ -290,16 +286,7 @@ unsafe fn late_fun(regs: &mut beamr_abi::Regs, ip: CodePos, fun: Word, arity: us
     if arity == 0 {
         regs.x[0] = Word::NIL;
     }
-    let pos = rt::bad_fun(regs, ip, fun, arity);
-    let mut live = arity;
-    if !pos.is_null() && !regs.x[0].is_none() && fun.subtag() == Some(Subtag::Fun) {
-        let free = fun.header().arity() - 1;
-        for i in 0..free {
-            regs.x[arity + i] = fun.term_field(2 + i);
-        }
-        live += free;
-    }
-    Target { pos, live }
+    rt::bad_fun(regs, ip, fun, arity)
 }
 
 /// Where a trap to `fun` goes. Registers are saved, the return address is on the stack.
@@ -311,10 +298,7 @@ pub(crate) unsafe fn fun_target(
     arity: usize,
 ) -> Target {
     if let Some(id) = export_fun(fun, arity) {
-        return Target {
-            pos: export_or_undefined(regs, ip, id),
-            live: arity,
-        };
+        return export_or_undefined(regs, ip, id, arity);
     }
     if fun.subtag() == Some(Subtag::Fun) {
         let entry = &*(fun.field(1) as usize as *const FunEntry);
@@ -358,12 +342,11 @@ unsafe fn spread(regs: &mut beamr_abi::Regs, ip: CodePos) -> Target {
         let mut r = plain_error(reason.word());
         r.own_frame = true;
         let pos = rt::raise(regs, ip, r, Some(&crate::statics::APPLY), Some(&args));
-        return Target { pos, live: 0 };
+        return Target::raised(pos);
     }
     let pos = rt::resolve(regs, module, function, n);
     if pos.is_null() {
-        let pos = rt::undefined(regs, ip, module, function, n);
-        return Target { pos, live: n };
+        return rt::undefined(regs, ip, module, function, n);
     }
     Target { pos, live: n }
 }

@@ -265,11 +265,11 @@ pub(crate) unsafe fn escape(
             if let Err(pos) = rt::collect(regs, 0, n) {
                 return Step::go(pos);
             }
-            let pos = export_or_undefined(regs, ip, target);
-            if pos.is_null() {
+            let t = export_or_undefined(regs, ip, target, n);
+            if t.pos.is_null() {
                 return Step::stop(STOP_EXITED);
             }
-            suspend(regs, pos, n);
+            suspend(regs, t.pos, t.live);
             Step::stop(STOP_WAITING)
         }
     }
@@ -299,10 +299,7 @@ unsafe fn trap(
         }
     }
     let Target { pos, live } = match target {
-        TrapTarget::Export(id) => Target {
-            pos: export_or_undefined(regs, ip, id),
-            live: n,
-        },
+        TrapTarget::Export(id) => export_or_undefined(regs, ip, id, n),
         TrapTarget::Native(entry) => Target {
             pos: stubs::position(entry),
             live: n,

@@ -96,7 +96,9 @@ impl Process {
     pub fn try_new(lowered: Lowered) -> Result<Process, EngineError> {
         let code = Interp.emit(&lowered)?;
         let tables = Tables::new(Arc::new(AtomTable::new(0)), Release::OTP27);
-        let mut worker = Box::new(WorkerCode::new(Arc::new(CodeServer {}), Arc::new(Nobody)));
+        let server = CodeServer::new(tables.clone(), Arc::new(Interp), Arc::default());
+        let server = server.expect("a server without modules");
+        let mut worker = Box::new(WorkerCode::new(server, Arc::new(Nobody)));
         let mut heap: Heap = gc::new_heap(233, &HeapOptions::default());
         // SAFETY: a fresh block has room for the word.
         unsafe {

@@ -1,7 +1,7 @@
 //! Calls whose target is not known when code is translated.
 //!
-//! Positions that [`undefined`] and [`bad_fun`] give for an error handler take their arguments in x0, x1 and x2,
-//! whatever the arity of the call was; all three are initialised.
+//! [`undefined`] and [`bad_fun`] may lead elsewhere than the call wanted: to an error handler with other arguments, or, after
+//! an exception, to a `catch`. What they give says how many X registers are live there.
 
 use std::sync::atomic::Ordering;
 
@@ -13,6 +13,24 @@ use crate::code::{Instance, ModuleTable};
 use crate::engine::CodePos;
 use crate::rt::WorkerCode;
 use crate::rt::exception::{raise, raise_undef};
+
+/// Where to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Target {
+    /// The position; null when the process has ended.
+    pub pos: CodePos,
+    /// Live X registers there: arguments and captured values, or 4 at the handler of an exception (x0 is
+    /// then [`Word::NONE`]).
+    pub live: usize,
+}
+
+impl Target {
+    /// What [`raise`] gave.
+    pub fn raised(pos: CodePos) -> Target {
+        Target { pos, live: 4 }
+    }
+}
 
 const HANDLE_UNDEFINED: &str = "$handle_undefined_function";
 
@@ -86,13 +104,13 @@ pub unsafe fn undefined(
     module: Word,
     function: Word,
     arity: usize,
-) -> CodePos {
+) -> Target {
     let head = WorkerCode::of(&regs.ctx);
     let table = head.modules();
     let args = arguments(regs, arity);
     let (handler, x) = if table.loads_on_call() {
         let Some(m) = module.as_atom() else {
-            return raise_undef(regs, ip, module, function, args);
+            return Target::raised(raise_undef(regs, ip, module, function, args));
         };
         if table.pending_on_load(m).is_some() {
             let run = head.server.trampoline();
@@ -108,10 +126,13 @@ pub unsafe fn undefined(
         (at, [module, function, args])
     };
     if handler.is_null() {
-        return raise_undef(regs, ip, module, function, args);
+        return Target::raised(raise_undef(regs, ip, module, function, args));
     }
     regs.x[..3].copy_from_slice(&x);
-    handler
+    Target {
+        pos: handler,
+        live: 3,
+    }
 }
 
 /// The list of x0..arity.
@@ -121,13 +142,13 @@ fn arguments(regs: &mut Regs, arity: usize) -> Word {
 }
 
 /// A call of a fun whose code is not loaded, or of a term that is not a fun, or with the wrong arity:
-/// arguments in x0..arity. Loads the module and gives the position, or raises `{badfun, F}` / `{badarity, {F, Args}}` at `ip`.
+/// arguments in x0..arity (at least x0 is initialised). Loads the module and gives the position, or raises `{badfun, F}` / `{badarity, {F, Args}}` at `ip`.
 ///
 /// The position of a loaded fun is that of its body: the captured values have been put behind the arguments, at x[arity]..
 ///
 /// # Safety
 /// The contract of the module.
-pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> CodePos {
+pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> Target {
     let ctx = &mut regs.ctx;
     match fun.subtag() {
         Some(Subtag::Export) => {
@@ -136,9 +157,9 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
                 return badarity(regs, ip, fun, arity);
             }
             let id = fun.term_field(1).small_value() as ExportId;
-            let at = resolve_export(regs, id);
-            if !at.is_null() {
-                return at;
+            let pos = resolve_export(regs, id);
+            if !pos.is_null() {
+                return Target { pos, live: arity };
             }
             undefined(regs, ip, fun.term_field(2), fun.term_field(3), arity)
         }
@@ -158,7 +179,10 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
                 for i in 0..free {
                     regs.x[arity + i] = fun.term_field(2 + i);
                 }
-                return code;
+                return Target {
+                    pos: code,
+                    live: arity + free,
+                };
             }
             if table.is_loaded(entry.module) || table.loads_on_call() {
                 return error(regs, ip, atoms::BADFUN, fun);
@@ -167,13 +191,13 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
             let at = table.find(handler, atoms::UNDEFINED_LAMBDA, 3);
             if at.is_null() {
                 let reason = atoms::UNDEF.word();
-                return raise(regs, ip, plain(reason), None, None);
+                return Target::raised(raise(regs, ip, plain(reason), None, None));
             }
             let args = arguments(regs, arity);
             regs.x[0] = entry.module.word();
             regs.x[1] = fun;
             regs.x[2] = args;
-            at
+            Target { pos: at, live: 3 }
         }
         _ => error(regs, ip, atoms::BADFUN, fun),
     }
@@ -190,12 +214,12 @@ fn plain(reason: Word) -> Raise {
     }
 }
 
-unsafe fn error(regs: &mut Regs, ip: CodePos, tag: Atom, value: Word) -> CodePos {
+unsafe fn error(regs: &mut Regs, ip: CodePos, tag: Atom, value: Word) -> Target {
     let reason = regs.ctx.tuple(&[tag.word(), value]);
-    raise(regs, ip, plain(reason), None, None)
+    Target::raised(raise(regs, ip, plain(reason), None, None))
 }
 
-unsafe fn badarity(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> CodePos {
+unsafe fn badarity(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> Target {
     let args = arguments(regs, arity);
     let value = regs.ctx.tuple(&[fun, args]);
     error(regs, ip, atoms::BADARITY, value)

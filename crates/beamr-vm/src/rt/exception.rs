@@ -438,12 +438,3 @@ pub unsafe fn reraise(regs: &mut Regs, ip: CodePos, value: Word, trace: Word) ->
     };
     raise(regs, ip, again, None, None)
 }
-
-/// `raise Trace Value` of old code: raises `value` again with the class that the raw trace `trace` was made for.
-///
-/// # Safety
-/// The contract of the module.
-pub unsafe fn reraise(regs: &mut Regs, ip: CodePos, value: Word, trace: Word) -> CodePos {
-    let _ = (regs, ip, value, trace);
-    unimplemented!()
-}

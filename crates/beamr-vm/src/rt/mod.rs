@@ -13,8 +13,10 @@ mod messages;
 mod worker;
 
 pub use crate::gc::collect;
-pub use calls::{bad_fun, fun_entry, resolve, resolve_export, undefined};
-pub use exception::{Frame, build_stacktrace, catch_value, raise, raw_trace_class, reraise, stack_frames};
+pub use calls::{Target, bad_fun, fun_entry, resolve, resolve_export, undefined};
+pub use exception::{
+    Frame, build_stacktrace, catch_value, raise, raw_trace_class, reraise, stack_frames,
+};
 pub use messages::{
     Ending, WaitOutcome, hibernate, is_local, loop_rec, loop_rec_end, marker_bind, marker_clear,
     marker_reserve, marker_use, next_message, normal_exit, poll_signals, remove_message, send,

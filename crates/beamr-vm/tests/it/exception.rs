@@ -294,7 +294,7 @@ fn undefined_functions() {
     let (mw, fw) = (atom(&s, "nomod").word(), atom(&s, "nofun").word());
     unsafe {
         assert!(rt::resolve(&mut w.regs, mw, fw, 2).is_null());
-        assert!(rt::undefined(&mut w.regs, ip, mw, fw, 2).is_null());
+        assert!(rt::undefined(&mut w.regs, ip, mw, fw, 2).pos.is_null());
     }
     // As the error handler's own trace: the missing function, then who is on the stack.
     let reason = w.end().reason;
@@ -309,7 +309,8 @@ fn undefined_functions() {
     .image(&s);
     t.finish(&[eh.clone()]).unwrap();
     let at = unsafe { rt::undefined(&mut w.regs, ip, mw, fw, 2) };
-    assert_eq!(at, eh.export(atoms::UNDEFINED_FUNCTION, 3));
+    assert_eq!(at.live, 3);
+    assert_eq!(at.pos, eh.export(atoms::UNDEFINED_FUNCTION, 3));
     assert_eq!((w.regs.x[0], w.regs.x[1]), (mw, fw));
     assert_eq!(show(&s.tables, w.regs.x[2]), "[1,200]");
 }
@@ -348,7 +349,7 @@ fn bad_funs() {
     let call = |w: &mut Worker, fun: Word, arity: usize| {
         w.regs.x[0] = Word::fixnum(1);
         w.regs.x[1] = Word::fixnum(200);
-        unsafe { rt::bad_fun(&mut w.regs, ip, fun, arity) }
+        unsafe { rt::bad_fun(&mut w.regs, ip, fun, arity) }.pos
     };
     let here = "[{m,first,2,[{file,\"m.erl\"},{line,11}]}]";
     let end = |w: &Worker| {

@@ -1,0 +1,103 @@
+//! The one door to the outside: clocks, entropy, environment, standard streams, and the services that open things.
+//!
+//! Natives and the VM read the outside through the [`Door`] of their VM and never otherwise, so
+//! that a run can be recorded, replayed, simulated, or live in a browser. What belongs to an operating system process and is
+//! not a VM's to change (working directory, environment, locale, signals) is kept per VM: a
+//! door starts from a copy.
+//!
+//! [`live`] is the door of an ordinary program; `services` holds the traits of ports, distribution and rings with
+//! the implementations that refuse.
+
+pub mod live;
+pub mod services;
+
+use std::time::Duration;
+
+pub use live::LiveDoor;
+pub use services::{
+    Disabled, Distribution, IoOp, IoResult, PortDriver, PortRequest, PortService, PortSink, Ring,
+    ServiceError,
+};
+
+/// A standard stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// What the outside did not give.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoorError {
+    /// No source of entropy.
+    #[error("no entropy: {0}")]
+    Entropy(String),
+    /// A stream failed.
+    #[error("{stream:?}: {cause}")]
+    Stream {
+        /// Which.
+        stream: Stream,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// There is no standard input.
+    #[error("no standard input: {0}")]
+    Input(String),
+    /// A name or value that an environment cannot hold (NUL, `=` in a name, empty name).
+    #[error("not a valid environment entry")]
+    Environment,
+    /// The directory does not exist or is not one.
+    #[error("{path}: {cause}")]
+    Directory {
+        /// Which.
+        path: String,
+        /// Why.
+        cause: std::io::Error,
+    },
+}
+
+/// Everything that a VM learns of the world or does to it, but for the services.
+///
+/// Bytes of names, values and paths are as the platform has them.
+pub trait Door: Send + Sync {
+    /// Nanoseconds on a clock that never goes back; its zero means nothing.
+    fn monotonic_time(&self) -> i64;
+    /// Nanoseconds since 1970-01-01 UTC.
+    fn system_time(&self) -> i64;
+    /// Nanoseconds of processor time that this OS process has used.
+    fn cpu_time(&self) -> i64;
+    /// Seconds that local time is ahead of UTC at the time `utc` (seconds since 1970), and whether that is daylight
+    /// saving time.
+    fn local_offset(&self, utc: i64) -> (i64, bool);
+    /// Fills the buffer with unpredictable bytes.
+    fn entropy(&self, into: &mut [u8]) -> Result<(), DoorError>;
+
+    /// The value of an environment variable.
+    fn env(&self, name: &[u8]) -> Option<Vec<u8>>;
+    /// Sets or (with `None`) removes an environment variable of the VM.
+    fn set_env(&self, name: &[u8], value: Option<&[u8]>) -> Result<(), DoorError>;
+    /// All environment variables, sorted by name.
+    fn env_list(&self) -> Vec<(Vec<u8>, Vec<u8>)>;
+    /// The VM's working directory.
+    fn current_dir(&self) -> Vec<u8>;
+    /// Changes the VM's working directory.
+    fn set_current_dir(&self, to: &[u8]) -> Result<(), DoorError>;
+    /// The number of the OS process.
+    fn os_pid(&self) -> u32;
+    /// The name of the machine, without domain.
+    fn host_name(&self) -> String;
+
+    /// Writes all bytes to a stream.
+    fn write(&self, stream: Stream, bytes: &[u8]) -> Result<(), DoorError>;
+    /// Reads some bytes of standard input; 0 at its end. May block: not on a scheduler thread.
+    fn read(&self, into: &mut [u8]) -> Result<usize, DoorError>;
+
+    /// Puts the calling thread to sleep until `done` says so or the time is over. The simulated door moves its clock instead. The
+    /// default sleeps.
+    fn pause(&self, at_most: Duration) {
+        std::thread::sleep(at_most);
+    }
+}
