@@ -5,6 +5,7 @@ mod bits;
 mod copy;
 mod etf;
 mod format;
+mod hash;
 mod maps;
 mod number_text;
 mod order;
