@@ -1,1 +1,42 @@
 //! BIFs and static NIFs, one file per OTP module.
+//!
+//! A native sits in the file of its OTP module under its Erlang name and arity (`lists.rs`,
+//! `keyfind_3`); the natives of `erlang`, which are many, sit in `erlang/` by subject. Each file ends in its `TABLE`,
+//! the only registration there is. [`table`] joins them for a release.
+
+mod binary;
+mod erlang;
+mod iolist;
+mod lists;
+mod maps;
+mod math;
+mod support;
+mod unicode;
+
+use beamr_abi::{NativeEntry, NativeTable, NativeTableError};
+use beamr_term::Release;
+
+/// Every table, in the order of the files.
+pub const TABLES: &[&[NativeEntry]] = &[
+    binary::TABLE,
+    erlang::binaries::TABLE,
+    erlang::errors::TABLE,
+    erlang::lists::TABLE,
+    erlang::numbers::TABLE,
+    erlang::text::TABLE,
+    erlang::tuples::TABLE,
+    erlang::types::TABLE,
+    lists::TABLE,
+    maps::TABLE,
+    math::TABLE,
+    unicode::TABLE,
+];
+
+/// All natives that exist in `release`.
+pub fn table(release: Release) -> Result<NativeTable, NativeTableError> {
+    let mut t = NativeTable::default();
+    for rows in TABLES {
+        t.add(release, rows)?;
+    }
+    Ok(t)
+}

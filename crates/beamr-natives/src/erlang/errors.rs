@@ -1,0 +1,99 @@
+//! `erlang`: raising: `error`, `exit/1`, `throw`, `raise`, `nif_error`.
+
+use beamr_abi::{Ctx, ErrorInfo, Escape, ExceptionClass, NativeEntry, NativeFn, Raise};
+use beamr_term::{Word, atoms};
+
+use crate::support::list_items;
+
+fn raise(ctx: &mut Ctx, class: ExceptionClass, reason: Word, caller_args: Word) -> Escape {
+    ctx.raise(Raise {
+        class,
+        reason,
+        info: ErrorInfo::None,
+        trace: Word::NONE,
+        own_frame: false,
+        caller_args,
+    })
+}
+
+/// `error(Reason)`.
+fn error_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Err(raise(ctx, ExceptionClass::Error, args[0], Word::NONE))
+}
+
+/// `error(Reason, Args)`.
+fn error_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let caller = if args[1].as_atom() == Some(atoms::NONE) {
+        Word::NONE
+    } else {
+        args[1]
+    };
+    Err(raise(ctx, ExceptionClass::Error, args[0], caller))
+}
+
+/// `exit(Reason)`.
+fn exit_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Err(raise(ctx, ExceptionClass::Exit, args[0], Word::NONE))
+}
+
+/// `throw(Value)`.
+fn throw_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Err(raise(ctx, ExceptionClass::Throw, args[0], Word::NONE))
+}
+
+/// Whether a term has the form of a stack trace that `raise/3` accepts.
+fn is_stacktrace(ctx: &mut Ctx, trace: Word) -> bool {
+    let Ok(items) = list_items(ctx, trace) else {
+        return false;
+    };
+    items.iter().all(|item| match item.as_tuple() {
+        Some([m, f, a]) if m.is_atom() && f.is_atom() => {
+            a.is_list() || a.as_small().is_some_and(|n| n >= 0)
+        }
+        Some([fun, a]) if fun.is_fun() => a.is_list() || a.as_small().is_some_and(|n| n >= 0),
+        Some([fun, a, loc]) if fun.is_fun() => {
+            (a.is_list() || a.as_small().is_some_and(|n| n >= 0)) && loc.is_list()
+        }
+        Some([m, f, a, loc]) if m.is_atom() && f.is_atom() => {
+            (a.is_list() || a.as_small().is_some_and(|n| n >= 0)) && loc.is_list()
+        }
+        _ => false,
+    })
+}
+
+/// `raise(Class, Reason, Stacktrace)`: gives `badarg` as a value when the arguments are no exception.
+fn raise_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let class = match args[0].as_atom() {
+        Some(atoms::ERROR) => ExceptionClass::Error,
+        Some(atoms::EXIT) => ExceptionClass::Exit,
+        Some(atoms::THROW) => ExceptionClass::Throw,
+        _ => return Ok(atoms::BADARG.word()),
+    };
+    if !is_stacktrace(ctx, args[2]) {
+        ctx.take_pending();
+        return Ok(atoms::BADARG.word());
+    }
+    Err(ctx.raise(Raise {
+        class,
+        reason: args[1],
+        info: ErrorInfo::None,
+        trace: args[2],
+        own_frame: false,
+        caller_args: Word::NONE,
+    }))
+}
+
+const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
+    NativeEntry::new("erlang", function, arity, func)
+}
+
+/// See the module.
+pub const TABLE: &[NativeEntry] = &[
+    row("error", 1, error_1),
+    row("error", 2, error_2),
+    row("exit", 1, exit_1),
+    row("throw", 1, throw_1),
+    row("raise", 3, raise_3),
+    row("nif_error", 1, error_1),
+    row("nif_error", 2, error_2),
+];

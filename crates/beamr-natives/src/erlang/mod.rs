@@ -1,0 +1,9 @@
+//! `erlang`, by subject: what a file is named after is what its natives work on.
+
+pub mod binaries;
+pub mod errors;
+pub mod lists;
+pub mod numbers;
+pub mod text;
+pub mod tuples;
+pub mod types;

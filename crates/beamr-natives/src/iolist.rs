@@ -1,0 +1,123 @@
+//! Walking iolists: nested lists of bytes and bitstrings, iterative.
+
+use beamr_abi::{Ctx, Escape};
+use beamr_term::Word;
+use beamr_term::bits::{BitsView, BsBuilder};
+
+use crate::support::cost;
+
+/// One piece of an iolist.
+pub enum Piece {
+    /// A byte.
+    Byte(u8),
+    /// A bitstring.
+    Bits(Word, BitsView),
+}
+
+/// What was wrong with an iolist.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IolistError {
+    /// Not an iolist.
+    Badarg,
+}
+
+/// Calls `f` for each piece. Improper tails may be bitstrings, as OTP has it.
+pub fn walk(list: Word, mut f: impl FnMut(Piece)) -> Result<(), IolistError> {
+    let mut stack: Vec<Word> = Vec::new();
+    let mut at = list;
+    loop {
+        while let Some((h, t)) = at.as_cons() {
+            if let Some(b) = h.as_small() {
+                let Ok(b) = u8::try_from(b) else {
+                    return Err(IolistError::Badarg);
+                };
+                f(Piece::Byte(b));
+                at = t;
+            } else if h.is_list() {
+                if !t.is_nil() {
+                    stack.push(t);
+                }
+                at = h;
+            } else if h.is_bitstring()
+                && let Some(v) = BitsView::of(h)
+            {
+                f(Piece::Bits(h, v));
+                at = t;
+            } else {
+                return Err(IolistError::Badarg);
+            }
+        }
+        if at.is_bitstring()
+            && let Some(v) = BitsView::of(at)
+        {
+            f(Piece::Bits(at, v));
+        } else if !at.is_nil() {
+            return Err(IolistError::Badarg);
+        }
+        match stack.pop() {
+            Some(t) => at = t,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Size in bits.
+pub fn size_in_bits(list: Word) -> Result<u64, IolistError> {
+    let mut n = 0u64;
+    walk(list, |p| match p {
+        Piece::Byte(_) => n += 8,
+        Piece::Bits(_, v) => n += v.bit_size,
+    })?;
+    Ok(n)
+}
+
+/// The iolist as one bitstring term; `whole_bytes` demands that the pieces are binaries.
+pub fn to_bits(ctx: &mut Ctx, list: Word, whole_bytes: bool) -> Result<Word, Escape> {
+    let mut n = 0u64;
+    let mut odd = false;
+    let walked = walk(list, |p| match p {
+        Piece::Byte(_) => n += 8,
+        Piece::Bits(_, v) => {
+            odd |= v.bit_size % 8 != 0;
+            n += v.bit_size;
+        }
+    });
+    if walked.is_err() || (odd && whole_bytes) {
+        return Err(ctx.badarg());
+    }
+    ctx.bump(cost(n as usize / 8));
+    let mut b = BsBuilder::new(ctx, n);
+    let w = b.writer();
+    let again = walk(list, |p| match p {
+        Piece::Byte(x) => w.put_u64(u64::from(x), 8),
+        Piece::Bits(_, v) => w.put_bits(&v),
+    });
+    debug_assert!(again.is_ok());
+    Ok(b.finish())
+}
+
+/// The bytes of an iolist or binary; `badarg` otherwise.
+pub fn bytes(ctx: &mut Ctx, list: Word) -> Result<Vec<u8>, Escape> {
+    let mut out = Vec::new();
+    let mut odd = false;
+    let mut add = |p| match p {
+        Piece::Byte(x) => out.push(x),
+        Piece::Bits(_, v) => {
+            odd |= v.bit_size % 8 != 0;
+            out.extend_from_slice(&v.to_bytes());
+        }
+    };
+    let walked = if list.is_bitstring() {
+        if let Some(v) = BitsView::of(list) {
+            add(Piece::Bits(list, v));
+        }
+        Ok(())
+    } else {
+        walk(list, add)
+    };
+    if walked.is_err() || odd {
+        return Err(ctx.badarg());
+    }
+    ctx.bump(cost(out.len()));
+    Ok(out)
+}

@@ -1,0 +1,208 @@
+//! `maps`, and the map natives of `erlang` and `erts_internal`.
+
+use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
+use beamr_term::{Build, Subtag, Word, atoms, maps};
+
+use crate::support::{cost, list_items};
+
+fn map_arg(ctx: &mut Ctx, w: Word) -> Result<Word, Escape> {
+    if w.is_map() {
+        Ok(w)
+    } else {
+        Err(ctx.error_with(atoms::BADMAP, w))
+    }
+}
+
+fn badkey(ctx: &mut Ctx, key: Word) -> Escape {
+    ctx.error_with(atoms::BADKEY, key)
+}
+
+/// `maps:get(Key, Map)` and `map_get(Key, Map)`.
+pub fn get_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[1])?;
+    maps::get(map, args[0], ctx.tables()).ok_or_else(|| badkey(ctx, args[0]))
+}
+
+/// `maps:find(Key, Map)`.
+fn find_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[1])?;
+    match maps::get(map, args[0], ctx.tables()) {
+        Some(v) => Ok(ctx.tuple(&[atoms::OK.word(), v])),
+        None => Ok(atoms::ERROR.word()),
+    }
+}
+
+/// `maps:is_key(Key, Map)` and `is_map_key(Key, Map)`.
+fn is_key_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[1])?;
+    Ok(Word::boolean(maps::has_key(map, args[0], ctx.tables())))
+}
+
+/// `maps:put(Key, Value, Map)`.
+fn put_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[2])?;
+    let tables = ctx.tables();
+    Ok(maps::put(ctx, map, args[0], args[1], tables))
+}
+
+/// `maps:update(Key, Value, Map)`.
+fn update_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[2])?;
+    let tables = ctx.tables();
+    match maps::update_exact(ctx, map, args[0], args[1], tables) {
+        Some(m) => Ok(m),
+        None => Err(badkey(ctx, args[0])),
+    }
+}
+
+/// `maps:remove(Key, Map)`.
+fn remove_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[1])?;
+    let tables = ctx.tables();
+    Ok(maps::remove(ctx, map, args[0], tables))
+}
+
+/// `maps:take(Key, Map)`.
+fn take_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[1])?;
+    let tables = ctx.tables();
+    match maps::take(ctx, map, args[0], tables) {
+        Some((value, rest)) => Ok(ctx.tuple(&[value, rest])),
+        None => Ok(atoms::ERROR.word()),
+    }
+}
+
+/// `maps:merge(Map1, Map2)`.
+fn merge_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let a = map_arg(ctx, args[0])?;
+    let b = map_arg(ctx, args[1])?;
+    let tables = ctx.tables();
+    ctx.bump(cost(maps::size(b)));
+    Ok(maps::merge(ctx, a, b, tables))
+}
+
+/// `maps:keys(Map)`.
+fn keys_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[0])?;
+    ctx.bump(cost(maps::size(map)));
+    Ok(maps::keys(ctx, map))
+}
+
+/// `maps:values(Map)`.
+fn values_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[0])?;
+    ctx.bump(cost(maps::size(map)));
+    Ok(maps::values(ctx, map))
+}
+
+/// `maps:from_list([{Key, Value}])`; later pairs win.
+fn from_list_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let items = list_items(ctx, args[0])?;
+    let mut pairs = Vec::with_capacity(items.len());
+    for item in items {
+        match item.as_tuple() {
+            Some([k, v]) => pairs.push((*k, *v)),
+            _ => return Err(ctx.badarg()),
+        }
+    }
+    let tables = ctx.tables();
+    ctx.bump(cost(pairs.len() * 4));
+    Ok(maps::from_pairs(ctx, &pairs, tables))
+}
+
+/// `maps:from_keys(Keys, Value)`.
+fn from_keys_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let pairs: Vec<(Word, Word)> = list_items(ctx, args[0])?
+        .into_iter()
+        .map(|k| (k, args[1]))
+        .collect();
+    let tables = ctx.tables();
+    ctx.bump(cost(pairs.len() * 4));
+    Ok(maps::from_pairs(ctx, &pairs, tables))
+}
+
+/// `map_size(Map)`.
+fn map_size_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let map = map_arg(ctx, args[0])?;
+    Ok(Word::fixnum(maps::size(map) as i64))
+}
+
+/// Pairs that one call of `map_next` gives.
+const NEXT_STEP: usize = 30;
+
+/// `erts_internal:map_next(Path, Map, iterator | List)`: the pairs from position `Path` on, as nested
+/// `{K, V, Next}` or in front of a list; what is left is `[Path | Map]`.
+fn map_next_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let (Some(path), true) = (args[0].as_small(), args[1].is_map()) else {
+        return Err(ctx.badarg());
+    };
+    let (map, size) = (args[1], maps::size(args[1]));
+    if path < 0 || path as usize > size {
+        return Err(ctx.badarg());
+    }
+    let start = path as usize;
+    let as_list = args[2].is_list();
+    if !as_list
+        && args[2]
+            .as_atom()
+            .is_none_or(|a| ctx.tables().atoms.text(a) != "iterator")
+    {
+        return Err(ctx.badarg());
+    }
+    let pairs: Vec<(Word, Word)> = maps::iter_from(map, start)
+        .take(if as_list { size } else { NEXT_STEP })
+        .collect();
+    ctx.bump(cost(pairs.len() * 2));
+    let end = start + pairs.len();
+    if as_list {
+        let mut l = args[2];
+        for (k, v) in pairs.into_iter().rev() {
+            let pair = ctx.tuple(&[k, v]);
+            l = ctx.cons(pair, l);
+        }
+        return Ok(l);
+    }
+    let mut next = if end == size {
+        atoms::NONE.word()
+    } else {
+        ctx.cons(Word::fixnum(end as i64), map)
+    };
+    for (k, v) in pairs.into_iter().rev() {
+        next = ctx.tuple(&[k, v, next]);
+    }
+    Ok(next)
+}
+
+/// `erts_internal:map_to_tuple_keys(Map)`: the keys of a flat map in their order.
+fn map_to_tuple_keys_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    match args[0].subtag() {
+        Some(Subtag::FlatMap) => Ok(args[0].term_field(1)),
+        Some(Subtag::HashMap) => Err(ctx.badarg()),
+        _ => Err(ctx.error_with(atoms::BADMAP, args[0])),
+    }
+}
+
+const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
+    NativeEntry::new("maps", function, arity, func)
+}
+
+/// See the module.
+pub const TABLE: &[NativeEntry] = &[
+    row("find", 2, find_2),
+    row("from_keys", 2, from_keys_2),
+    row("from_list", 1, from_list_1),
+    row("get", 2, get_2),
+    row("is_key", 2, is_key_2),
+    row("keys", 1, keys_1),
+    row("merge", 2, merge_2),
+    row("put", 3, put_3),
+    row("remove", 2, remove_2),
+    row("take", 2, take_2),
+    row("update", 3, update_3),
+    row("values", 1, values_1),
+    NativeEntry::new("erlang", "map_get", 2, get_2),
+    NativeEntry::new("erlang", "is_map_key", 2, is_key_2),
+    NativeEntry::new("erlang", "map_size", 1, map_size_1),
+    NativeEntry::new("erts_internal", "map_next", 3, map_next_3),
+    NativeEntry::new("erts_internal", "map_to_tuple_keys", 1, map_to_tuple_keys_1),
+];
