@@ -3,15 +3,14 @@
 //! Searching uses `memchr` (one pattern) and `aho-corasick` (several: leftmost match, longest of those that
 //! start there). A compiled pattern is a magic reference in `{bm, Ref}` or `{ac, Ref}`.
 
-use std::sync::Arc;
-
 use aho_corasick::{AhoCorasick, MatchKind};
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::bits::{self, BitsView};
-use beamr_term::{Build, Resource, Subtag, Word, header};
+use beamr_term::{Build, Subtag, Word};
 use memchr::memmem;
 
 use crate::erlang::binaries as erl;
+use crate::resources;
 use crate::support::{ListBuilder, cost, list_items};
 
 /// A compiled pattern.
@@ -69,15 +68,9 @@ fn compile(ctx: &mut Ctx, w: Word) -> Result<Pattern, Escape> {
 }
 
 /// The compiled pattern behind `{bm, Ref}` or `{ac, Ref}`.
-fn compiled(w: Word) -> Option<&'static Pattern> {
+fn compiled<'a>(w: Word) -> Option<&'a Pattern> {
     let [_, r] = w.as_tuple()? else { return None };
-    if r.subtag() != Some(Subtag::Ref) || r.header().arity() != header::REF_MAGIC {
-        return None;
-    }
-    // SAFETY: a magic reference holds a count of its resource for as long as the term lives, and the result
-    // is used only while the native that holds the term runs.
-    let resource: &'static Resource = unsafe { &*(r.field(2) as usize as *const Resource) };
-    resource.value.downcast_ref::<Pattern>()
+    resources::get(*r)
 }
 
 /// Runs `f` with the pattern that `w` is or denotes.
@@ -105,8 +98,7 @@ fn compile_pattern_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     } else {
         "ac"
     })?;
-    let numbers = beamr_vm::vm_of(ctx).next_reference();
-    let r = ctx.magic_reference(numbers, Arc::new(Resource { value: Box::new(p) }));
+    let r = resources::new(ctx, p);
     Ok(ctx.tuple(&[tag, r]))
 }
 

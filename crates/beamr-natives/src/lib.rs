@@ -4,12 +4,14 @@
 //! `keyfind_3`); the natives of `erlang`, which are many, sit in `erlang/` by subject. Each file ends in its `TABLE`,
 //! the only registration there is. [`table`] joins them for a release.
 
+mod atomics;
 mod binary;
 mod erlang;
 mod iolist;
 mod lists;
 mod maps;
 mod math;
+mod resources;
 mod support;
 mod unicode;
 
@@ -18,6 +20,7 @@ use beamr_term::Release;
 
 /// Every table, in the order of the files.
 pub const TABLES: &[&[NativeEntry]] = &[
+    atomics::TABLE,
     binary::TABLE,
     erlang::binaries::TABLE,
     erlang::errors::TABLE,

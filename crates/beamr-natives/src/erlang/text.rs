@@ -81,7 +81,8 @@ fn atom_to_binary_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     match args[1].as_atom() {
         Some(atoms::UTF8 | atoms::UNICODE) => Ok(ctx.binary(name.as_bytes())),
         Some(atoms::LATIN1) => {
-            let bytes: Option<Vec<u8>> = name.chars().map(|c| u8::try_from(c as u32).ok()).collect();
+            let bytes: Option<Vec<u8>> =
+                name.chars().map(|c| u8::try_from(c as u32).ok()).collect();
             match bytes {
                 Some(b) => Ok(ctx.binary(&b)),
                 None => Err(ctx.badarg()),
@@ -332,8 +333,21 @@ pub const TABLE: &[NativeEntry] = &[
     row("float_to_binary", 2, float_to_binary_2),
     row("list_to_float", 1, list_to_float_1),
     row("binary_to_float", 1, binary_to_float_1),
-    NativeEntry::new("string", "list_to_integer", 1, string_list_to_integer_1).releases(ReleaseSpan::until(26)),
+    NativeEntry::new("string", "list_to_integer", 1, string_list_to_integer_1)
+        .releases(ReleaseSpan::until(26)),
     NativeEntry::new("string", "list_to_float", 1, string_list_to_float_1),
-    NativeEntry::new("erts_internal", "list_to_integer", 2, internal_list_to_integer_2).releases(ReleaseSpan::since(27)),
-    NativeEntry::new("erts_internal", "binary_to_integer", 2, internal_binary_to_integer_2).releases(ReleaseSpan::since(27)),
+    NativeEntry::new(
+        "erts_internal",
+        "list_to_integer",
+        2,
+        internal_list_to_integer_2,
+    )
+    .releases(ReleaseSpan::since(27)),
+    NativeEntry::new(
+        "erts_internal",
+        "binary_to_integer",
+        2,
+        internal_binary_to_integer_2,
+    )
+    .releases(ReleaseSpan::since(27)),
 ];
