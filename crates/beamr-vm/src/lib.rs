@@ -6,6 +6,7 @@
 pub mod code;
 pub mod door;
 pub mod engine;
+pub mod ets;
 pub mod gc;
 pub mod lower;
 pub mod native_process;
