@@ -61,16 +61,6 @@ pub fn walk(list: Word, mut f: impl FnMut(Piece)) -> Result<(), IolistError> {
     }
 }
 
-/// Size in bits.
-pub fn size_in_bits(list: Word) -> Result<u64, IolistError> {
-    let mut n = 0u64;
-    walk(list, |p| match p {
-        Piece::Byte(_) => n += 8,
-        Piece::Bits(_, v) => n += v.bit_size,
-    })?;
-    Ok(n)
-}
-
 /// The iolist as one bitstring term; `whole_bytes` demands that the pieces are binaries.
 pub fn to_bits(ctx: &mut Ctx, list: Word, whole_bytes: bool) -> Result<Word, Escape> {
     let mut n = 0u64;

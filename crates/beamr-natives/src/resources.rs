@@ -8,7 +8,7 @@ use beamr_term::{Build, Resource, Subtag, Word, header};
 
 /// A reference that owns `value`.
 pub fn new<T: Any + Send + Sync>(ctx: &mut Ctx, value: T) -> Word {
-    let numbers = beamr_vm::vm_of(ctx).next_reference();
+    let numbers = beamr_vm::process::worker(ctx).next_ref().numbers();
     ctx.magic_reference(
         numbers,
         Arc::new(Resource {

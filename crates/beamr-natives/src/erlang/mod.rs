@@ -4,6 +4,8 @@ pub mod binaries;
 pub mod errors;
 pub mod lists;
 pub mod numbers;
+pub mod process;
 pub mod text;
+pub mod time;
 pub mod tuples;
 pub mod types;

@@ -1,0 +1,562 @@
+//! `erlang` (and `erts_internal`): making, signalling and asking processes; names; the dictionary; aliases.
+
+use beamr_abi::{
+    Capability, Ctx, ErrorInfo, Escape, ExceptionClass, NativeEntry, NativeFn, Pending, Raise,
+};
+use beamr_term::{Build, Word, atoms};
+use beamr_vm::process::info::{self, InfoItem};
+use beamr_vm::process::spawn::{self, OptionError, RequestOptions, SpawnOptions};
+use beamr_vm::process::{AliasMode, ProcId, flags};
+use beamr_vm::signal::{self, monitor::Monitored};
+use beamr_vm::{registry, rt};
+
+use crate::support::list_items;
+
+fn or_undefined(w: Option<Word>) -> Word {
+    w.unwrap_or(atoms::UNDEFINED.word())
+}
+
+// ---- spawning
+
+/// `spawn(M, F, Args)`.
+fn spawn_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(spawn::spawn(ctx, args[0], args[1], args[2], &SpawnOptions::default())?.pid)
+}
+
+/// `spawn_link(M, F, Args)`.
+fn spawn_link_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let options = SpawnOptions {
+        link: true,
+        ..SpawnOptions::default()
+    };
+    Ok(spawn::spawn(ctx, args[0], args[1], args[2], &options)?.pid)
+}
+
+/// `spawn_opt(M, F, Args, Options)`: the pid, or `{Pid, MonitorRef}`.
+fn spawn_opt_4(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let Ok(options) = spawn::spawn_options(ctx, args[3], None) else {
+        return Err(ctx.badarg());
+    };
+    let s = spawn::spawn(ctx, args[0], args[1], args[2], &options)?;
+    match s.monitor {
+        Some(r) => Ok(ctx.tuple(&[s.pid, r])),
+        None => Ok(s.pid),
+    }
+}
+
+/// `erts_internal:spawn_request(M, F, Args, Options)`: the request id, or `badopt` as a value.
+fn spawn_request_4(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let mut request = RequestOptions::default();
+    match spawn::spawn_options(ctx, args[3], Some(&mut request)) {
+        Ok(options) => spawn::spawn_request(ctx, args[0], args[1], args[2], &options, &request),
+        Err(OptionError::NotAList) => Err(ctx.badarg()),
+        Err(OptionError::BadOption) => ctx.atom("badopt"),
+    }
+}
+
+/// `spawn_request_abandon(ReqId)`: requests on this node have been answered when they are made.
+fn spawn_request_abandon_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if args[0].is_reference() {
+        Ok(Word::FALSE)
+    } else {
+        Err(ctx.badarg())
+    }
+}
+
+// ---- sending
+
+fn do_send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Escape> {
+    rt::send(ctx, to, message).map_err(|p| ctx.escape(p))
+}
+
+/// `Dest ! Message` as a function.
+fn send_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    do_send(ctx, args[0], args[1])?;
+    Ok(args[1])
+}
+
+/// `send(Dest, Message, Options)`.
+fn send_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    for option in list_items(ctx, args[2])? {
+        if !matches!(option.as_atom(), Some(atoms::NOSUSPEND | atoms::NOCONNECT)) {
+            return Err(ctx.badarg());
+        }
+    }
+    do_send(ctx, args[0], args[1])?;
+    Ok(atoms::OK.word())
+}
+
+// ---- links, monitors, exits
+
+/// `link(PidOrPort)`.
+fn link_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    signal::link::link(ctx, args[0])?;
+    Ok(Word::TRUE)
+}
+
+/// `unlink(PidOrPort)`.
+fn unlink_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    signal::link::unlink(ctx, args[0])?;
+    Ok(Word::TRUE)
+}
+
+/// `exit(PidOrPort, Reason)`.
+fn exit_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    signal::link::exit_signal(ctx, args[0], args[1])?;
+    Ok(Word::TRUE)
+}
+
+fn monitored(ctx: &mut Ctx, kind: Word, item: Word) -> Result<Monitored, Escape> {
+    let what = match kind.as_atom() {
+        Some(atoms::PROCESS) => signal::monitor::monitored_process(ctx, item),
+        Some(atoms::PORT) if item.is_local_port() => ProcId::of(item).map(Monitored::Port),
+        Some(atoms::PORT) => item.as_atom().map(Monitored::Name),
+        Some(atoms::TIME_OFFSET)
+            if item
+                .as_atom()
+                .is_some_and(|a| ctx.tables().atoms.text(a) == "clock_service") =>
+        {
+            Some(Monitored::TimeOffset)
+        }
+        _ => None,
+    };
+    what.ok_or_else(|| ctx.badarg())
+}
+
+/// `monitor(Type, Item)`.
+fn monitor_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let what = monitored(ctx, args[0], args[1])?;
+    Ok(signal::monitor::monitor(ctx, what, Default::default()))
+}
+
+/// `monitor(Type, Item, Options)`.
+fn monitor_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let Some(options) = signal::monitor::monitor_options(args[2]) else {
+        return Err(ctx.badarg());
+    };
+    let what = monitored(ctx, args[0], args[1])?;
+    Ok(signal::monitor::monitor(ctx, what, options))
+}
+
+/// `demonitor(Ref)`.
+fn demonitor_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    signal::monitor::demonitor(ctx, args[0], false)?;
+    Ok(Word::TRUE)
+}
+
+/// `demonitor(Ref, Options)`.
+fn demonitor_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let (mut flush, mut info) = (false, false);
+    for option in list_items(ctx, args[1])? {
+        match option.as_atom() {
+            Some(atoms::FLUSH) => flush = true,
+            Some(atoms::INFO) => info = true,
+            _ => return Err(ctx.badarg()),
+        }
+    }
+    let found = signal::monitor::demonitor(ctx, args[0], flush)?;
+    // With both options the answer tells whether a message was flushed; else whether the monitor was there.
+    Ok(Word::boolean(!info || found))
+}
+
+/// `alias(Options)`.
+fn alias_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let mut mode = AliasMode::Explicit;
+    for option in list_items(ctx, args[0])? {
+        match option.as_atom() {
+            Some(atoms::REPLY) => mode = AliasMode::Reply,
+            Some(atoms::EXPLICIT_UNALIAS) => mode = AliasMode::Explicit,
+            _ => return Err(ctx.badarg()),
+        }
+    }
+    Ok(signal::alias::alias(ctx, mode))
+}
+
+/// `unalias(Alias)`.
+fn unalias_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if !args[0].is_reference() {
+        return Err(ctx.badarg());
+    }
+    Ok(Word::boolean(signal::alias::unalias(ctx, args[0])))
+}
+
+// ---- names
+
+/// `register(Name, PidOrPort)`.
+fn register_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    registry::register(ctx, args[0], args[1])?;
+    Ok(Word::TRUE)
+}
+
+/// `unregister(Name)`.
+fn unregister_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    registry::unregister(ctx, args[0])?;
+    Ok(Word::TRUE)
+}
+
+/// `whereis(Name)`.
+fn whereis_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(or_undefined(registry::whereis(ctx, args[0])?))
+}
+
+/// `registered()`.
+fn registered_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(registry::registered(ctx))
+}
+
+// ---- about processes
+
+/// `self()`.
+fn self_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(ctx.self_pid())
+}
+
+/// `processes()`.
+fn processes_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(spawn::processes(ctx))
+}
+
+/// `is_process_alive(Pid)`.
+fn is_process_alive_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(Word::boolean(signal::request::is_process_alive(
+        ctx, args[0],
+    )?))
+}
+
+/// `group_leader()`.
+fn group_leader_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(ctx.body().group_leader)
+}
+
+/// `erts_internal:group_leader(Leader, Pid)`.
+fn group_leader_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    signal::request::set_group_leader(ctx, args[0], args[1])?;
+    Ok(Word::TRUE)
+}
+
+/// `process_flag(Flag, Value)`.
+fn process_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    flags::process_flag(ctx, args[0], args[1])
+}
+
+/// `erts_internal:process_flag(Pid, Flag, Value)`: `badtype` as a value for a pid of another kind.
+fn process_flag_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    flags::process_flag_of(ctx, args[0], args[1], args[2])
+}
+
+/// `process_info(Pid)`: a list of pairs without what is empty, or `undefined`.
+fn process_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let mut items = vec![InfoItem::RegisteredName];
+    items.extend_from_slice(info::DEFAULT_ITEMS);
+    let Some(list) = info::process_info(ctx, args[0], &items)? else {
+        return Ok(atoms::UNDEFINED.word());
+    };
+    // Without a name there is no `registered_name` pair.
+    match list.as_cons() {
+        Some((first, rest))
+            if first
+                .as_tuple()
+                .is_some_and(|t| t.get(1) == Some(&Word::NIL)) =>
+        {
+            Ok(rest)
+        }
+        _ => Ok(list),
+    }
+}
+
+/// `process_info(Pid, Item | Items)`.
+fn process_info_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let tables = ctx.tables();
+    if args[1].is_list() {
+        let mut items = Vec::new();
+        for w in list_items(ctx, args[1])? {
+            match InfoItem::parse(tables, w) {
+                Some(i) => items.push(i),
+                None => return Err(ctx.badarg()),
+            }
+        }
+        return Ok(or_undefined(info::process_info(ctx, args[0], &items)?));
+    }
+    let Some(item) = InfoItem::parse(tables, args[1]) else {
+        return Err(ctx.badarg());
+    };
+    let Some(list) = info::process_info(ctx, args[0], &[item])? else {
+        return Ok(atoms::UNDEFINED.word());
+    };
+    let Some((pair, _)) = list.as_cons() else {
+        return Err(ctx.badarg());
+    };
+    // Alone, the missing name is `[]`.
+    if matches!(item, InfoItem::RegisteredName)
+        && pair
+            .as_tuple()
+            .is_some_and(|t| t.get(1) == Some(&Word::NIL))
+    {
+        return Ok(Word::NIL);
+    }
+    Ok(pair)
+}
+
+/// `erts_internal:garbage_collect(major | minor)`.
+fn garbage_collect_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let major = match args[0].as_atom().map(|a| ctx.tables().atoms.text(a)) {
+        Some("major") => true,
+        Some("minor") => false,
+        _ => return Err(ctx.badarg()),
+    };
+    let me = ctx.self_pid();
+    signal::request::garbage_collect(ctx, me, major)?;
+    Ok(Word::TRUE)
+}
+
+/// `erts_internal:request_system_task(Pid, Priority, {Type, ReqId, ...})`: the task's answer comes as `{Type, ReqId, Answer}`.
+fn request_system_task_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let Some(task) = args[2].as_tuple() else {
+        return Err(ctx.badarg());
+    };
+    let kind = task
+        .first()
+        .and_then(|k| k.as_atom())
+        .map(|a| ctx.tables().atoms.text(a));
+    let (Some("garbage_collect"), [tag, id, how]) = (kind, task) else {
+        return Err(ctx.badarg());
+    };
+    let major = how.as_atom().map(|a| ctx.tables().atoms.text(a)) != Some("minor");
+    let alive = signal::request::garbage_collect(ctx, args[0], major)?;
+    let reply = ctx.tuple(&[*tag, *id, Word::boolean(alive)]);
+    let me = ctx.self_pid();
+    do_send(ctx, me, reply)?;
+    Ok(atoms::OK.word())
+}
+
+/// `erts_internal:suspend_process(Pid, Options)`.
+fn suspend_process_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let mut options = signal::suspend::SuspendOptions::default();
+    for option in list_items(ctx, args[1])? {
+        match option.as_atom().map(|a| ctx.tables().atoms.text(a)) {
+            Some("asynchronous") => options.asynchronous = true,
+            Some("unless_suspending") => options.unless_suspending = true,
+            _ => return Err(ctx.badarg()),
+        }
+    }
+    Ok(Word::boolean(signal::suspend::suspend_process(
+        ctx, args[0], options,
+    )?))
+}
+
+/// `resume_process(Pid)`.
+fn resume_process_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    signal::suspend::resume_process(ctx, args[0])?;
+    Ok(Word::TRUE)
+}
+
+/// `hibernate(M, F, Args)`.
+fn hibernate_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let items = list_items(ctx, args[2])?;
+    let (Some(m), Some(f), true) = (args[0].as_atom(), args[1].as_atom(), items.len() <= 255)
+    else {
+        return Err(ctx.badarg());
+    };
+    match ctx.tables().exports.id(m, f, items.len() as u32) {
+        Ok(target) => Err(ctx.escape(Pending::Hibernate {
+            target,
+            args: items,
+        })),
+        Err(_) => Err(ctx.system_limit()),
+    }
+}
+
+/// `bump_reductions(N)`.
+fn bump_reductions_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    match args[0].as_small() {
+        Some(n) if n >= 0 => {
+            ctx.bump(n.min(1 << 20));
+            Ok(Word::TRUE)
+        }
+        _ => Err(ctx.badarg()),
+    }
+}
+
+/// `yield()`.
+fn yield_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    ctx.fcalls = 0;
+    Ok(Word::TRUE)
+}
+
+// ---- the dictionary
+
+/// `get()`.
+fn get_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(spawn::dictionary_all(ctx))
+}
+/// `get(Key)`.
+fn get_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(or_undefined(spawn::dictionary_get(ctx, args[0])))
+}
+/// `put(Key, Value)`.
+fn put_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(or_undefined(spawn::dictionary_put(ctx, args[0], args[1])))
+}
+/// `erase()`.
+fn erase_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(spawn::dictionary_clear(ctx))
+}
+/// `erase(Key)`.
+fn erase_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(or_undefined(spawn::dictionary_erase(ctx, args[0])))
+}
+/// `get_keys()`.
+fn get_keys_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(spawn::dictionary_keys(ctx, None))
+}
+/// `get_keys(Value)`.
+fn get_keys_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(spawn::dictionary_keys(ctx, Some(args[0])))
+}
+
+// ---- references, unique integers, nodes
+
+/// `make_ref()`.
+fn make_ref_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(spawn::make_ref(ctx))
+}
+
+/// `unique_integer()`.
+fn unique_integer_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(spawn::unique_integer(ctx, false, false))
+}
+
+/// `unique_integer(Modifiers)`.
+fn unique_integer_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let (mut monotonic, mut positive) = (false, false);
+    for m in list_items(ctx, args[0])? {
+        match m.as_atom() {
+            Some(atoms::MONOTONIC) => monotonic = true,
+            Some(atoms::POSITIVE) => positive = true,
+            _ => return Err(ctx.badarg()),
+        }
+    }
+    Ok(spawn::unique_integer(ctx, monotonic, positive))
+}
+
+/// `node()`.
+fn node_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(ctx.tables().local_node().0.word())
+}
+
+/// `node(PidPortOrRef)`.
+fn node_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let w = args[0];
+    if w.is_local_pid() || w.is_local_port() || w.subtag() == Some(beamr_term::Subtag::Ref) {
+        return node_0(ctx, args);
+    }
+    if w.subtag() == Some(beamr_term::Subtag::External) {
+        // SAFETY: word 2 of an external identifier points to its node, of which the term holds a count.
+        return Ok(unsafe {
+            (*(w.field(2) as usize as *const beamr_term::NodeEntry))
+                .name
+                .word()
+        });
+    }
+    Err(ctx.badarg())
+}
+
+/// `nodes(Kinds)`: no other node is connected where there is no distribution.
+fn nodes_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let kinds = if args[0].is_list() {
+        list_items(ctx, args[0])?
+    } else {
+        vec![args[0]]
+    };
+    let mut this = false;
+    for k in kinds {
+        match k.as_atom().map(|a| ctx.tables().atoms.text(a)) {
+            Some("this" | "known") => this = true,
+            Some("visible" | "hidden" | "connected") => {}
+            _ => return Err(ctx.badarg()),
+        }
+    }
+    let node = ctx.tables().local_node().0.word();
+    Ok(if this {
+        ctx.cons(node, Word::NIL)
+    } else {
+        Word::NIL
+    })
+}
+
+/// `erts_internal:is_system_process(Pid)`.
+fn is_system_process_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if args[0].is_pid() {
+        Ok(Word::FALSE)
+    } else {
+        Err(ctx.badarg())
+    }
+}
+
+const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
+    NativeEntry::new("erlang", function, arity, func).needs(Capability::ProcessLocal)
+}
+
+const fn signals(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
+    NativeEntry::new("erlang", function, arity, func).needs(Capability::Spawn)
+}
+
+const fn internal(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
+    NativeEntry::new("erts_internal", function, arity, func).needs(Capability::Spawn)
+}
+
+/// See the module.
+pub const TABLE: &[NativeEntry] = &[
+    signals("spawn", 3, spawn_3),
+    signals("spawn_link", 3, spawn_link_3),
+    signals("spawn_opt", 4, spawn_opt_4),
+    internal("spawn_request", 4, spawn_request_4),
+    signals("spawn_request_abandon", 1, spawn_request_abandon_1),
+    signals("!", 2, send_2),
+    signals("send", 2, send_2),
+    signals("send", 3, send_3),
+    signals("link", 1, link_1),
+    signals("unlink", 1, unlink_1),
+    signals("exit", 2, exit_2),
+    signals("exit_signal", 2, exit_2),
+    signals("monitor", 2, monitor_2),
+    signals("monitor", 3, monitor_3),
+    signals("demonitor", 1, demonitor_1),
+    signals("demonitor", 2, demonitor_2),
+    row("alias", 1, alias_1),
+    row("unalias", 1, unalias_1),
+    signals("register", 2, register_2),
+    signals("unregister", 1, unregister_1),
+    row("whereis", 1, whereis_1),
+    row("registered", 0, registered_0),
+    row("self", 0, self_0),
+    row("processes", 0, processes_0),
+    row("is_process_alive", 1, is_process_alive_1),
+    row("group_leader", 0, group_leader_0),
+    internal("group_leader", 2, group_leader_2),
+    row("process_flag", 2, process_flag_2),
+    internal("process_flag", 3, process_flag_3),
+    row("process_info", 1, process_info_1),
+    row("process_info", 2, process_info_2),
+    internal("garbage_collect", 1, garbage_collect_1),
+    internal("request_system_task", 3, request_system_task_3),
+    internal("suspend_process", 2, suspend_process_2),
+    signals("resume_process", 1, resume_process_1),
+    row("hibernate", 3, hibernate_3),
+    row("bump_reductions", 1, bump_reductions_1),
+    row("yield", 0, yield_0),
+    row("get", 0, get_0),
+    row("get", 1, get_1),
+    row("put", 2, put_2),
+    row("erase", 0, erase_0),
+    row("erase", 1, erase_1),
+    row("get_keys", 0, get_keys_0),
+    row("get_keys", 1, get_keys_1),
+    row("make_ref", 0, make_ref_0),
+    row("unique_integer", 0, unique_integer_0),
+    row("unique_integer", 1, unique_integer_1),
+    row("node", 0, node_0),
+    row("node", 1, node_1),
+    row("nodes", 1, nodes_1),
+    internal("is_system_process", 1, is_system_process_1),
+];
