@@ -1,5 +1,6 @@
 //! The builder of one module's code.
 
+use std::any::Any;
 use std::collections::HashMap;
 
 use beamr_term::Word;
@@ -33,6 +34,7 @@ pub(crate) struct Emitter<'a> {
     /// First word of the current instruction.
     start: usize,
     limit: Option<&'static str>,
+    kept: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 impl<'a> Emitter<'a> {
@@ -52,6 +54,7 @@ impl<'a> Emitter<'a> {
                 .collect(),
             start: 0,
             limit: None,
+            kept: Vec::new(),
         }
     }
 
@@ -143,6 +146,23 @@ impl<'a> Emitter<'a> {
     pub fn label_halves(&mut self, label: Label, a: u16, b: u16) {
         self.words.push(u64::from(a) << 32 | u64::from(b) << 48);
         self.fix(self.words.len() * 2 - 2, label);
+    }
+    /// A label and a number.
+    pub fn label_pair(&mut self, label: Label, n: u32) {
+        self.words.push(u64::from(n) << 32);
+        self.fix(self.words.len() * 2 - 2, label);
+    }
+    /// A number and a label.
+    pub fn pair_label(&mut self, n: u32, label: Label) {
+        self.words.push(u64::from(n));
+        self.fix(self.words.len() * 2 - 1, label);
+    }
+    /// Keeps an object beside the code; gives its address.
+    pub fn keep<T: Any + Send + Sync>(&mut self, object: T) -> u64 {
+        let object = Box::new(object);
+        let address = std::ptr::from_ref(&*object) as usize as u64;
+        self.kept.push(object);
+        address
     }
     /// A list of labels, two to a word.
     pub fn labels(&mut self, labels: impl IntoIterator<Item = Label>) {
@@ -281,7 +301,7 @@ impl<'a> Emitter<'a> {
             let shift = f.at % 2 * 32;
             *w = *w & !(0xFFFF_FFFF << shift) | u64::from(distance as u32) << shift;
         }
-        let memory = Memory(self.words.into_boxed_slice());
+        let memory = Memory(self.words.into_boxed_slice(), self.kept);
         let start = memory.0.as_ptr() as usize;
         let at = |w: usize| start + w * 8;
         Ok(Emitted {
@@ -301,7 +321,11 @@ impl<'a> Emitter<'a> {
 
 /// Code words. They are read only, but for entry words, which are exchanged atomically.
 #[derive(Debug)]
-struct Memory(Box<[u64]>);
+struct Memory(
+    Box<[u64]>,
+    #[expect(dead_code, reason = "instructions hold addresses of these objects")]
+    Vec<Box<dyn Any + Send + Sync>>,
+);
 
 /// Constants of one instruction, behind its fixed part.
 pub(crate) struct Constants {

@@ -5,9 +5,11 @@
 //! lies inside, so every label is the start of an instruction; a source line inside moves to
 //! the start of the fused instruction, which is right because what is fused in front of the op of that line cannot fail.
 
+mod bits;
 mod calls;
 mod code;
 mod data;
+mod rest;
 mod tests;
 mod values;
 
@@ -41,6 +43,8 @@ fn one(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Result<usize, EngineError> 
                 .or_else(|| tests::emit(e, ops, i))
                 .or_else(|| calls::emit(e, ops, i))
                 .or_else(|| values::emit(e, ops, i))
+                .or_else(|| bits::emit(e, ops, i))
+                .or_else(|| rest::emit(e, ops, i))
             {
                 return Ok(n);
             }

@@ -170,6 +170,7 @@ unsafe fn slow(regs: &mut Regs, m: M) -> Step {
             let native = crate::statics::OPERATORS[op as usize];
             let mut raise = crate::machine::plain_error(reason);
             raise.own_frame = true;
+            raise.info = beamr_abi::ErrorInfo::Default;
             let args = [a, b];
             let args = &args[..native.arity as usize];
             Step::go(rt::raise(regs, m.ip, raise, Some(native), Some(args)))
@@ -181,15 +182,30 @@ unsafe fn slow(regs: &mut Regs, m: M) -> Step {
 /// wanted: registers from `live` on are dead, so the first of them keeps `v` alive.
 pub(crate) unsafe fn store(
     regs: &mut Regs,
+    m: M,
+    dst: usize,
+    v: Word,
+    live: usize,
+    words: usize,
+) -> Step {
+    store_and_ensure(regs, m, dst, v, live, words, 0)
+}
+
+/// The same; afterwards `heap` words are free.
+pub(crate) unsafe fn store_and_ensure(
+    regs: &mut Regs,
     mut m: M,
     dst: usize,
     mut v: Word,
     live: usize,
     words: usize,
+    heap: usize,
 ) -> Step {
-    if regs.ctx.heap().gc_wanted && live != NO_LIVE {
+    let h = regs.ctx.heap();
+    let short = heap > 0 && h.free() < heap + beamr_abi::STACK_SLACK;
+    if (h.gc_wanted || short) && live != NO_LIVE {
         regs.x[live] = v;
-        if let Err(pos) = rt::collect(regs, 0, live + 1) {
+        if let Err(pos) = rt::collect(regs, heap, live + 1) {
             return Step::go(pos);
         }
         v = regs.x[live];
@@ -198,6 +214,22 @@ pub(crate) unsafe fn store(
     m.load();
     m.set_any(dst, v.bits());
     Step::go(m.ip.add(words))
+}
+
+/// Collects unless `words` are free. Registers are saved; `m` is loaded again.
+pub(crate) unsafe fn ensure(
+    regs: &mut Regs,
+    m: &mut M,
+    words: usize,
+    live: usize,
+) -> Result<(), Step> {
+    if live != NO_LIVE && regs.ctx.heap().free() < words + beamr_abi::STACK_SLACK {
+        if let Err(pos) = rt::collect(regs, words, live) {
+            return Err(Step::go(pos));
+        }
+        m.load();
+    }
+    Ok(())
 }
 
 /// "All registers are live": no collection.

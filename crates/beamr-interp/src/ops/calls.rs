@@ -188,7 +188,7 @@ handlers! {
         let module = Word::from_bits(m.x(arity));
         let function = Word::from_bits(m.x(arity + 1));
         if !module.is_atom() || !function.is_atom() {
-            return m.slow(crate::ops::exceptions::badarg);
+            return m.slow(bad_apply);
         }
         L::leave(&mut m, 5, 2);
         m.save();
@@ -198,6 +198,14 @@ handlers! {
         }
         m.load();
         m.enter(t.pos, t.live)
+    }
+    /// `erlang:apply(Module, Function, Args)` with something else than atoms.
+    #[cold]
+    #[inline(never)]
+    fn bad_apply(m) {
+        m.save();
+        let pos = raise_bad_apply(m.regs(), m.ip, m.half(4));
+        m.resume(pos)
     }
     /// The fixed position `Apply`: x0:x1 with the list x2.
     fn apply_list(m) {
@@ -317,6 +325,26 @@ pub(crate) unsafe fn fun_target(
     late_fun(regs, ip, fun, arity)
 }
 
+unsafe fn apply_failed(
+    regs: &mut beamr_abi::Regs,
+    ip: CodePos,
+    reason: beamr_term::Atom,
+    args: &[Word],
+) -> CodePos {
+    let mut r = plain_error(reason.word());
+    r.own_frame = true;
+    r.info = beamr_abi::ErrorInfo::Default;
+    rt::raise(regs, ip, r, Some(&crate::statics::APPLY), Some(args))
+}
+
+#[inline(never)]
+unsafe fn raise_bad_apply(regs: &mut beamr_abi::Regs, ip: CodePos, arity: usize) -> CodePos {
+    let list = regs.x[..arity].to_vec();
+    let list = beamr_term::Build::list(&mut regs.ctx, list);
+    let args = [regs.x[arity], regs.x[arity + 1], list];
+    apply_failed(regs, ip, beamr_term::atoms::BADARG, &args)
+}
+
 /// Puts the list x2 into x0.. and gives the position of x0:x1.
 #[inline(never)]
 unsafe fn spread(regs: &mut beamr_abi::Regs, ip: CodePos) -> Target {
@@ -339,10 +367,7 @@ unsafe fn spread(regs: &mut beamr_abi::Regs, ip: CodePos) -> Target {
         } else {
             beamr_term::atoms::BADARG
         };
-        let mut r = plain_error(reason.word());
-        r.own_frame = true;
-        let pos = rt::raise(regs, ip, r, Some(&crate::statics::APPLY), Some(&args));
-        return Target::raised(pos);
+        return Target::raised(apply_failed(regs, ip, reason, &args));
     }
     let pos = rt::resolve(regs, module, function, n);
     if pos.is_null() {

@@ -241,6 +241,7 @@ pub(crate) unsafe fn escape(
             let args = regs.x[..arity].to_vec();
             let mut raise = plain_error(beamr_term::atoms::BADARG.word());
             raise.own_frame = true;
+            raise.info = beamr_abi::ErrorInfo::Default;
             Step::go(rt::raise(regs, ip, raise, Some(entry), Some(&args)))
         }
         Pending::Trap { target, args } => trap(regs, ip, target, &args, false),

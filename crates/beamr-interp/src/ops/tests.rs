@@ -85,26 +85,28 @@ pub(crate) trait Relation {
     unsafe fn terms(p: *mut beamr_abi::Regs, a: u64, b: u64) -> bool;
 }
 macro_rules! relations {
-    ($($name:ident: $a:ident, $b:ident, $small:expr, $which:expr;)*) => {$(
+    ($($name:ident: $a:ident, $b:ident, $small:expr, $which:expr, $x:ident $y:ident;)*) => {$(
         pub(crate) struct $name;
         impl Relation for $name {
             #[inline(always)]
             fn small($a: u64, $b: u64) -> bool { $small }
             #[inline(never)]
             #[cold]
-            unsafe fn terms(p: *mut beamr_abi::Regs, a: u64, b: u64) -> bool {
-                glue::compare(&mut (*p).ctx, $which, Word::from_bits(a), Word::from_bits(b))
+            unsafe fn terms(p: *mut beamr_abi::Regs, $a: u64, $b: u64) -> bool {
+                glue::compare(&mut (*p).ctx, $which, Word::from_bits($x), Word::from_bits($y))
             }
         }
     )*};
 }
 use beamr_vm::lower::op::Compare;
 relations! {
-    Lt: a, b, (a as i64) < b as i64, Compare::Lt;
-    Ge: a, b, a as i64 >= b as i64, Compare::Ge;
-    Eq: a, b, a == b, Compare::Eq;
-    Ne: a, b, a != b, Compare::Ne;
-    EqExact: a, b, a == b, Compare::EqExact;
+    Lt: a, b, (a as i64) < b as i64, Compare::Lt, a b;
+    Ge: a, b, a as i64 >= b as i64, Compare::Ge, a b;
+    Gt: a, b, a as i64 > b as i64, Compare::Lt, b a;
+    Le: a, b, a as i64 <= b as i64, Compare::Ge, b a;
+    Eq: a, b, a == b, Compare::Eq, a b;
+    Ne: a, b, a != b, Compare::Ne, a b;
+    EqExact: a, b, a == b, Compare::EqExact, a b;
 }
 
 handlers! {
