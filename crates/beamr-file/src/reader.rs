@@ -124,9 +124,17 @@ impl<'a> Reader<'a> {
             let at = self.pos;
             let n = match first >> 5 {
                 7 => {
-                    let (tag, extra) = self.compact(&mut Widths::discard())?;
+                    // A length longer than it need be could not be written again.
+                    let mut inner = Widths::default();
+                    if self.data.get(self.pos).is_some_and(|b| b >> 3 == 0b1_1111) {
+                        // Nor is a length that has a length of its own ever needed.
+                        return Err(self.err(ErrorKind::BadOperand("length")));
+                    }
+                    let (tag, extra) = self.compact(&mut inner)?;
                     match extra {
-                        Number::Word(extra) if tag == TAG_U && extra >= 0 => {
+                        Number::Word(extra)
+                            if tag == TAG_U && extra >= 0 && inner.list.is_empty() =>
+                        {
                             (extra as usize).saturating_add(9)
                         }
                         _ => return Err(self.err_at(at, ErrorKind::BadOperand("length"))),
@@ -217,21 +225,11 @@ fn minimal_twos_complement(bytes: &[u8]) -> usize {
 pub struct Widths {
     list: Vec<(u32, u32)>,
     next: u32,
-    off: bool,
 }
 
 impl Widths {
-    fn discard() -> Self {
-        Widths {
-            off: true,
-            ..Widths::default()
-        }
-    }
-
     fn note(&mut self, width: u32) {
-        if !self.off {
-            self.list.push((self.next, width));
-        }
+        self.list.push((self.next, width));
     }
 
     #[cfg(test)]
@@ -383,5 +381,9 @@ mod tests {
             let mut r = Reader::new(ChunkId(*b"Code"), bytes);
             assert!(r.compact(&mut Widths::default()).is_err(), "{bytes:?}");
         }
+        // Lengths of lengths of lengths must not nest calls.
+        let deep = vec![0xf8; 1 << 20];
+        let mut r = Reader::new(ChunkId(*b"Code"), &deep);
+        assert!(r.compact(&mut Widths::default()).is_err());
     }
 }

@@ -5,20 +5,23 @@ use beamr_file::{
 };
 
 use crate::asm::assemble;
+use crate::machine::walk;
 use crate::{FIXTURES, fixture};
 
 /// A generator that gives the same numbers everywhere.
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 }
@@ -43,7 +46,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Everything that this crate does with a file.
+/// Everything that this crate does with a file; what is valid keeps its promises.
 fn run(file: &BeamFile) -> (bool, bool) {
     let Ok(module) = Module::decode(file) else {
         return (false, false);
@@ -64,6 +67,7 @@ fn run(file: &BeamFile) -> (bool, bool) {
     let valid = validate(&module);
     if let Ok(v) = &valid {
         assert!(v.work <= (1 << 21) + 128 * module.code.instrs.len() as u64);
+        walk(&module, v, &mut Random(0xfeed_beef), 500);
     }
     (true, valid.is_ok())
 }
@@ -81,7 +85,7 @@ fn mutations_of_chunks() {
             if file.chunk(id).is_none() {
                 continue;
             }
-            for _ in 0..60 {
+            for _ in 0..60 * rounds() {
                 let mut file = file.clone();
                 let chunk = file.chunks.iter_mut().find(|c| c.id.0 == *id).unwrap();
                 mutate(&mut chunk.data, &mut random);
@@ -96,6 +100,79 @@ fn mutations_of_chunks() {
         decoded > 1000 && valid > 100,
         "{decoded} decoded, {valid} valid"
     );
+}
+
+/// How many times more than usual: `BEAMR_FILE_ROUNDS=100` for a long search.
+fn rounds() -> usize {
+    std::env::var("BEAMR_FILE_ROUNDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(1)
+}
+
+/// Whole instructions removed, repeated, exchanged, and operands changed: most of it
+/// decodes, and much of it is almost valid.
+#[test]
+fn mutations_of_instructions() {
+    let mut random = Random(0x5151_0000_dead_0001);
+    let (mut valid, mut all) = (0, 0);
+    for _ in 0..rounds() {
+        for (_, bytes) in FIXTURES {
+            let file = BeamFile::parse(bytes).unwrap();
+            let module = Module::decode(&file).unwrap();
+            let mut at: Vec<usize> = module
+                .code
+                .instrs
+                .iter()
+                .map(|i| i.offset as usize)
+                .collect();
+            let data = file.chunk(b"Code").unwrap();
+            at.push(data.len());
+            let parts: Vec<&[u8]> = at.windows(2).map(|w| &data[w[0]..w[1]]).collect();
+            for _ in 0..150 {
+                let mut parts: Vec<Vec<u8>> = parts.iter().map(|p| p.to_vec()).collect();
+                for _ in 0..1 + random.below(3) {
+                    let n = random.below(parts.len());
+                    let m = random.below(parts.len());
+                    match random.below(5) {
+                        0 => drop(parts.remove(n)),
+                        1 => parts.insert(m, parts[n].clone()),
+                        2 => parts.swap(n, m),
+                        3 => parts.swap(n, (n + 1).min(m)),
+                        _ => {
+                            let byte = 1 + random.below(parts[n].len());
+                            if let Some(byte) = parts[n].get_mut(byte) {
+                                // The value of a short operand.
+                                *byte = *byte & 0x0f | (random.next() as u8 & 0x70);
+                            }
+                        }
+                    }
+                }
+                let code = [&data[..at[0]], &parts.concat()].concat();
+                let mut file = file.clone();
+                file.chunks
+                    .iter_mut()
+                    .find(|c| c.id.0 == *b"Code")
+                    .unwrap()
+                    .data = code;
+                all += 1;
+                valid += run(&file).1 as usize;
+            }
+        }
+    }
+    assert!(valid * 20 > all, "{valid} of {all}");
+}
+
+/// Long walks through what compilers wrote.
+#[test]
+fn fixtures_keep_their_promises() {
+    let mut random = Random(0x0dd_ba11);
+    for (name, bytes) in FIXTURES {
+        let module = Module::from_bytes(bytes).unwrap();
+        let valid = validate(&module).unwrap();
+        let done = walk(&module, &valid, &mut random, 50_000);
+        assert!(done >= 25_000, "{name}: {done}");
+    }
 }
 
 #[test]

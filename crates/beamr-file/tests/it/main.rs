@@ -4,6 +4,7 @@
 mod asm;
 mod files;
 mod hostile;
+mod machine;
 mod valid;
 
 /// Every compiled fixture: its path below `tests/fixtures`, and its bytes. The
