@@ -2,6 +2,13 @@
 
 use std::cmp::Ordering;
 
+#[cfg(target_arch = "x86_64")]
+use super::x86;
+
+/// From this length on the x86-64 kernels pay.
+#[cfg(target_arch = "x86_64")]
+const GROUPED: usize = 8;
+
 /// The magnitude without high zero limbs.
 #[inline]
 pub fn trim(a: &[u64]) -> &[u64] {
@@ -29,36 +36,104 @@ pub fn compare(a: &[u64], b: &[u64]) -> Ordering {
         .then_with(|| a.iter().rev().cmp(b.iter().rev()))
 }
 
+/// How many limbs the grouped kernel does, given the shortest operand's length.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn grouped(n: usize) -> usize {
+    if n >= GROUPED { n & !3 } else { 0 }
+}
+
+/// `out = a + b` of one length with a carry in.
+#[inline(always)]
+fn add_equal(out: &mut [u64], a: &[u64], b: &[u64]) -> bool {
+    let n = out.len();
+    assert!(a.len() == n && b.len() == n);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut carry) = (0, false);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 {
+        done = grouped(n);
+        // SAFETY: `done` limbs, a multiple of four, lie in each slice.
+        carry = unsafe { x86::add(out.as_mut_ptr(), a.as_ptr(), b.as_ptr(), done / 4) };
+    }
+    for i in done..n {
+        (out[i], carry) = a[i].carrying_add(b[i], carry);
+    }
+    carry
+}
+
+/// `a += b` of one length.
+#[inline(always)]
+fn add_assign_equal(a: &mut [u64], b: &[u64]) -> bool {
+    let n = a.len();
+    assert!(b.len() == n);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut carry) = (0, false);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 {
+        done = grouped(n);
+        // SAFETY: `done` limbs, a multiple of four, lie in each slice; output and first operand
+        // are the same.
+        carry = unsafe { x86::add(a.as_mut_ptr(), a.as_ptr(), b.as_ptr(), done / 4) };
+    }
+    for i in done..n {
+        (a[i], carry) = a[i].carrying_add(b[i], carry);
+    }
+    carry
+}
+
+/// `out = a - b` of one length.
+#[inline(always)]
+fn sub_equal(out: &mut [u64], a: &[u64], b: &[u64]) -> bool {
+    let n = out.len();
+    assert!(a.len() == n && b.len() == n);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut borrow) = (0, false);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 {
+        done = grouped(n);
+        // SAFETY: `done` limbs, a multiple of four, lie in each slice.
+        borrow = unsafe { x86::sub(out.as_mut_ptr(), a.as_ptr(), b.as_ptr(), done / 4) };
+    }
+    for i in done..n {
+        (out[i], borrow) = a[i].borrowing_sub(b[i], borrow);
+    }
+    borrow
+}
+
+/// `a -= b` of one length.
+#[inline(always)]
+fn sub_assign_equal(a: &mut [u64], b: &[u64]) -> bool {
+    let n = a.len();
+    assert!(b.len() == n);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut borrow) = (0, false);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 {
+        done = grouped(n);
+        // SAFETY: `done` limbs, a multiple of four, lie in each slice; output and first operand
+        // are the same.
+        borrow = unsafe { x86::sub(a.as_mut_ptr(), a.as_ptr(), b.as_ptr(), done / 4) };
+    }
+    for i in done..n {
+        (a[i], borrow) = a[i].borrowing_sub(b[i], borrow);
+    }
+    borrow
+}
+
 /// `out = a + b`, where `a` is the longer one and `out` has its length. Returns the carry.
 #[inline]
 pub fn add_carry(out: &mut [u64], a: &[u64], b: &[u64]) -> bool {
     debug_assert!(a.len() >= b.len() && out.len() == a.len());
-    let n = b.len();
-    let (out_low, out_high) = out.split_at_mut(n);
-    let (a_low, a_high) = a.split_at(n);
-    let mut carry = false;
-    let (oc, ot) = out_low.as_chunks_mut::<4>();
-    let (ac, at) = a_low.as_chunks::<4>();
-    let (bc, bt) = b.as_chunks::<4>();
-    for ((o, x), y) in oc.iter_mut().zip(ac).zip(bc) {
-        (o[0], carry) = x[0].carrying_add(y[0], carry);
-        (o[1], carry) = x[1].carrying_add(y[1], carry);
-        (o[2], carry) = x[2].carrying_add(y[2], carry);
-        (o[3], carry) = x[3].carrying_add(y[3], carry);
-    }
-    for ((o, x), y) in ot.iter_mut().zip(at).zip(bt) {
-        (*o, carry) = x.carrying_add(*y, carry);
-    }
-    propagate_add(out_high, a_high, carry)
-}
-
-fn propagate_add(out: &mut [u64], a: &[u64], mut carry: bool) -> bool {
+    let (out_low, out_high) = out.split_at_mut(b.len());
+    let (a_low, a_high) = a.split_at(b.len());
+    let mut carry = add_equal(out_low, a_low, b);
     let mut i = 0;
-    while carry && i < a.len() {
-        (out[i], carry) = a[i].overflowing_add(1);
+    while carry && i < a_high.len() {
+        (out_high[i], carry) = a_high[i].overflowing_add(1);
         i += 1;
     }
-    out[i..].copy_from_slice(&a[i..]);
+    out_high[i..].copy_from_slice(&a_high[i..]);
     carry
 }
 
@@ -66,22 +141,9 @@ fn propagate_add(out: &mut [u64], a: &[u64], mut carry: bool) -> bool {
 #[inline]
 pub fn sub_borrow(out: &mut [u64], a: &[u64], b: &[u64]) -> bool {
     debug_assert!(a.len() >= b.len() && out.len() == a.len());
-    let n = b.len();
-    let (out_low, out_high) = out.split_at_mut(n);
-    let (a_low, a_high) = a.split_at(n);
-    let mut borrow = false;
-    let (oc, ot) = out_low.as_chunks_mut::<4>();
-    let (ac, at) = a_low.as_chunks::<4>();
-    let (bc, bt) = b.as_chunks::<4>();
-    for ((o, x), y) in oc.iter_mut().zip(ac).zip(bc) {
-        (o[0], borrow) = x[0].borrowing_sub(y[0], borrow);
-        (o[1], borrow) = x[1].borrowing_sub(y[1], borrow);
-        (o[2], borrow) = x[2].borrowing_sub(y[2], borrow);
-        (o[3], borrow) = x[3].borrowing_sub(y[3], borrow);
-    }
-    for ((o, x), y) in ot.iter_mut().zip(at).zip(bt) {
-        (*o, borrow) = x.borrowing_sub(*y, borrow);
-    }
+    let (out_low, out_high) = out.split_at_mut(b.len());
+    let (a_low, a_high) = a.split_at(b.len());
+    let mut borrow = sub_equal(out_low, a_low, b);
     let mut i = 0;
     while borrow && i < a_high.len() {
         (out_high[i], borrow) = a_high[i].overflowing_sub(1);
@@ -95,38 +157,14 @@ pub fn sub_borrow(out: &mut [u64], a: &[u64], b: &[u64]) -> bool {
 #[inline]
 pub fn add_assign(a: &mut [u64], b: &[u64]) -> bool {
     let (low, high) = a.split_at_mut(b.len());
-    let mut carry = false;
-    let (ac, at) = low.as_chunks_mut::<4>();
-    let (bc, bt) = b.as_chunks::<4>();
-    for (x, y) in ac.iter_mut().zip(bc) {
-        (x[0], carry) = x[0].carrying_add(y[0], carry);
-        (x[1], carry) = x[1].carrying_add(y[1], carry);
-        (x[2], carry) = x[2].carrying_add(y[2], carry);
-        (x[3], carry) = x[3].carrying_add(y[3], carry);
-    }
-    for (x, y) in at.iter_mut().zip(bt) {
-        (*x, carry) = x.carrying_add(*y, carry);
-    }
-    if carry { increment(high) } else { false }
+    add_assign_equal(low, b) && increment(high)
 }
 
 /// `a -= b` in place; `a` is at least as long. Returns the borrow.
 #[inline]
 pub fn sub_assign(a: &mut [u64], b: &[u64]) -> bool {
     let (low, high) = a.split_at_mut(b.len());
-    let mut borrow = false;
-    let (ac, at) = low.as_chunks_mut::<4>();
-    let (bc, bt) = b.as_chunks::<4>();
-    for (x, y) in ac.iter_mut().zip(bc) {
-        (x[0], borrow) = x[0].borrowing_sub(y[0], borrow);
-        (x[1], borrow) = x[1].borrowing_sub(y[1], borrow);
-        (x[2], borrow) = x[2].borrowing_sub(y[2], borrow);
-        (x[3], borrow) = x[3].borrowing_sub(y[3], borrow);
-    }
-    for (x, y) in at.iter_mut().zip(bt) {
-        (*x, borrow) = x.borrowing_sub(*y, borrow);
-    }
-    if borrow { decrement(high) } else { false }
+    sub_assign_equal(low, b) && decrement(high)
 }
 
 /// `a += 1`. Returns the carry (true for the empty slice).
@@ -181,18 +219,18 @@ pub fn sub(out: &mut [u64], a: &[u64], b: &[u64]) -> Ordering {
 /// `out = a * b + add`; `out` has the length of `a`. Returns the high limb.
 #[inline]
 pub fn mul_limb(out: &mut [u64], a: &[u64], b: u64, add: u64) -> u64 {
-    debug_assert_eq!(out.len(), a.len());
-    let mut carry = add;
-    let (oc, ot) = out.as_chunks_mut::<4>();
-    let (ac, at) = a.as_chunks::<4>();
-    for (o, x) in oc.iter_mut().zip(ac) {
-        (o[0], carry) = x[0].carrying_mul(b, carry);
-        (o[1], carry) = x[1].carrying_mul(b, carry);
-        (o[2], carry) = x[2].carrying_mul(b, carry);
-        (o[3], carry) = x[3].carrying_mul(b, carry);
+    let n = out.len();
+    assert!(a.len() == n);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut carry) = (0, add);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 && x86::has_adx() {
+        done = grouped(n);
+        // SAFETY: `done` limbs, a multiple of four, lie in each slice.
+        carry = unsafe { x86::mul(out.as_mut_ptr(), a.as_ptr(), b, add, done / 4) };
     }
-    for (o, x) in ot.iter_mut().zip(at) {
-        (*o, carry) = x.carrying_mul(b, carry);
+    for i in done..n {
+        (out[i], carry) = a[i].carrying_mul(b, carry);
     }
     carry
 }
@@ -200,8 +238,18 @@ pub fn mul_limb(out: &mut [u64], a: &[u64], b: u64, add: u64) -> u64 {
 /// `a = a * b + add` in place. Returns the high limb.
 #[inline]
 pub fn mul_limb_assign(a: &mut [u64], b: u64, add: u64) -> u64 {
-    let mut carry = add;
-    for x in a {
+    let n = a.len();
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut carry) = (0, add);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 && x86::has_adx() {
+        done = grouped(n);
+        let a = a.as_mut_ptr();
+        // SAFETY: `done` limbs, a multiple of four, lie in the slice; output and operand are the
+        // same.
+        carry = unsafe { x86::mul(a, a, b, add, done / 4) };
+    }
+    for x in &mut a[done..n] {
         (*x, carry) = x.carrying_mul(b, carry);
     }
     carry
@@ -210,18 +258,18 @@ pub fn mul_limb_assign(a: &mut [u64], b: u64, add: u64) -> u64 {
 /// `out += a * b`; `out` has the length of `a`. Returns the high limb.
 #[inline]
 pub fn add_mul_limb(out: &mut [u64], a: &[u64], b: u64) -> u64 {
-    debug_assert_eq!(out.len(), a.len());
-    let mut carry = 0;
-    let (oc, ot) = out.as_chunks_mut::<4>();
-    let (ac, at) = a.as_chunks::<4>();
-    for (o, x) in oc.iter_mut().zip(ac) {
-        (o[0], carry) = x[0].carrying_mul_add(b, o[0], carry);
-        (o[1], carry) = x[1].carrying_mul_add(b, o[1], carry);
-        (o[2], carry) = x[2].carrying_mul_add(b, o[2], carry);
-        (o[3], carry) = x[3].carrying_mul_add(b, o[3], carry);
+    let n = out.len();
+    assert!(a.len() == n);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut carry) = (0, 0);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 && x86::has_adx() {
+        done = grouped(n);
+        // SAFETY: `done` limbs, a multiple of four, lie in each slice.
+        carry = unsafe { x86::add_mul(out.as_mut_ptr(), a.as_ptr(), b, 0, done / 4) };
     }
-    for (o, x) in ot.iter_mut().zip(at) {
-        (*o, carry) = x.carrying_mul_add(b, *o, carry);
+    for i in done..n {
+        (out[i], carry) = a[i].carrying_mul_add(b, out[i], carry);
     }
     carry
 }
@@ -229,27 +277,47 @@ pub fn add_mul_limb(out: &mut [u64], a: &[u64], b: u64) -> u64 {
 /// `out = u - v * q`, all of one length. Returns what is still to be subtracted above.
 #[inline]
 pub fn sub_mul_limb_into(out: &mut [u64], u: &[u64], v: &[u64], q: u64) -> u64 {
-    debug_assert!(out.len() == v.len() && u.len() == v.len());
-    let mut carry = 0u64;
-    for ((o, x), y) in out.iter_mut().zip(u).zip(v) {
-        let (low, high) = y.carrying_mul(q, carry);
-        let borrow;
-        (*o, borrow) = x.overflowing_sub(low);
-        carry = high + u64::from(borrow);
+    let n = out.len();
+    assert!(u.len() == n && v.len() == n);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut carry) = (0, 0);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 && x86::has_adx() {
+        done = grouped(n);
+        let (o, u, v) = (out.as_mut_ptr(), u.as_ptr(), v.as_ptr());
+        // SAFETY: `done` limbs, a multiple of four, lie in each slice.
+        carry = unsafe { x86::sub_mul(o, u, v, q, 0, done / 4) };
+    }
+    for i in done..n {
+        (out[i], carry) = sub_mul_step(u[i], v[i], q, carry);
     }
     carry
+}
+
+#[inline(always)]
+fn sub_mul_step(u: u64, v: u64, q: u64, carry: u64) -> (u64, u64) {
+    let (low, high) = v.carrying_mul(q, carry);
+    let (limb, borrow) = u.overflowing_sub(low);
+    (limb, high + u64::from(borrow))
 }
 
 /// `u -= v * q`, of one length. Returns what is still to be subtracted above.
 #[inline]
 pub fn sub_mul_limb(u: &mut [u64], v: &[u64], q: u64) -> u64 {
-    debug_assert_eq!(u.len(), v.len());
-    let mut carry = 0u64;
-    for (x, y) in u.iter_mut().zip(v) {
-        let (low, high) = y.carrying_mul(q, carry);
-        let borrow;
-        (*x, borrow) = x.overflowing_sub(low);
-        carry = high + u64::from(borrow);
+    let n = u.len();
+    assert!(v.len() == n);
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    let (mut done, mut carry) = (0, 0);
+    #[cfg(target_arch = "x86_64")]
+    if grouped(n) > 0 && x86::has_adx() {
+        done = grouped(n);
+        let (u, v) = (u.as_mut_ptr(), v.as_ptr());
+        // SAFETY: `done` limbs, a multiple of four, lie in each slice; output and first operand
+        // are the same.
+        carry = unsafe { x86::sub_mul(u, u, v, q, 0, done / 4) };
+    }
+    for i in done..n {
+        (u[i], carry) = sub_mul_step(u[i], v[i], q, carry);
     }
     carry
 }

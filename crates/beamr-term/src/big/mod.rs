@@ -13,6 +13,8 @@ mod div;
 pub mod kernel;
 mod mul;
 mod radix;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub use bits::{Bitwise, and, bitwise_len, or, shift_left, shift_right, shift_right_len, xor};
 pub use div::{div_rem, quotient_is_small, rem_small_quotient};
