@@ -111,6 +111,55 @@ impl<'a> Int<'a> {
     }
 }
 
+/// The value of an integer of at most one limb.
+#[inline]
+fn one_limb(w: Word) -> Option<i128> {
+    if w.is_small() {
+        return Some(i128::from(w.small_value()));
+    }
+    if !w.is_boxed() {
+        return None;
+    }
+    const POSITIVE: Header = Header::new(Subtag::PosBig, 1);
+    const NEGATIVE: Header = Header::new(Subtag::NegBig, 1);
+    match w.header() {
+        POSITIVE => Some(i128::from(w.field(1))),
+        NEGATIVE => Some(-i128::from(w.field(1))),
+        _ => None,
+    }
+}
+
+/// An integer of at most two limbs.
+#[inline]
+fn wide<A: Alloc + ?Sized>(heap: &mut A, value: i128) -> Word {
+    match i64::try_from(value) {
+        Ok(v) => heap.integer(v),
+        Err(_) => two_limbs(heap, value < 0, value.unsigned_abs()),
+    }
+}
+
+/// An integer of at most two limbs from sign and magnitude.
+#[inline]
+fn two_limbs<A: Alloc + ?Sized>(heap: &mut A, negative: bool, m: u128) -> Word {
+    let (low, high) = (m as u64, (m >> 64) as u64);
+    if high == 0 {
+        return heap.big(negative, &[low]);
+    }
+    let subtag = if negative {
+        Subtag::NegBig
+    } else {
+        Subtag::PosBig
+    };
+    let p = heap.alloc(3);
+    // SAFETY: three fresh words.
+    unsafe {
+        *p = Header::new(subtag, 2).0;
+        *p.add(1) = low;
+        *p.add(2) = high;
+        Word::boxed(p)
+    }
+}
+
 /// Builds an integer of at most `words` limbs: `write` fills them all and says whether the
 /// value is negative.
 fn produce<A: Alloc + ?Sized>(
@@ -219,6 +268,9 @@ fn sum<A: Alloc + ?Sized>(
     b: Word,
     subtract: bool,
 ) -> Result<Word, ArithError> {
+    if let (Some(x), Some(y)) = (one_limb(a), one_limb(b)) {
+        return Ok(wide(heap, if subtract { x - y } else { x + y }));
+    }
     if a.is_float() || b.is_float() {
         let (x, y) = floats(release, a, b)?;
         return finite(heap, if subtract { x - y } else { x + y });
@@ -255,11 +307,7 @@ pub fn mul<A: Alloc + ?Sized>(
 ) -> Result<Word, ArithError> {
     if a.is_small() && b.is_small() {
         let product = i128::from(a.small_value()) * i128::from(b.small_value());
-        if let Ok(v) = i64::try_from(product) {
-            return Ok(heap.integer(v));
-        }
-        let m = product.unsigned_abs();
-        return Ok(heap.big(product < 0, &[m as u64, (m >> 64) as u64]));
+        return Ok(wide(heap, product));
     }
     product(heap, release, a, b)
 }
@@ -270,6 +318,10 @@ fn product<A: Alloc + ?Sized>(
     a: Word,
     b: Word,
 ) -> Result<Word, ArithError> {
+    if let (Some(x), Some(y)) = (one_limb(a), one_limb(b)) {
+        let m = x.unsigned_abs() * y.unsigned_abs();
+        return Ok(two_limbs(heap, (x < 0) != (y < 0), m));
+    }
     if a.is_float() || b.is_float() {
         let (x, y) = floats(release, a, b)?;
         return finite(heap, x * y);
@@ -387,13 +439,17 @@ fn bitwise<A: Alloc + ?Sized>(
     release: Release,
     a: Word,
     b: Word,
-    f: fn(&mut [u64], Bitwise<'_>, Bitwise<'_>) -> bool,
+    short: impl FnOnce(i128, i128) -> i128,
+    long: fn(&mut [u64], Bitwise<'_>, Bitwise<'_>) -> bool,
 ) -> Result<Word, ArithError> {
+    if let (Some(x), Some(y)) = (one_limb(a), one_limb(b)) {
+        return Ok(wide(heap, short(x, y)));
+    }
     let (mut abuf, mut bbuf) = (0, 0);
     let x = Int::of(a, &mut abuf).ok_or(Badarith)?;
     let y = Int::of(b, &mut bbuf).ok_or(Badarith)?;
     let n = big::bitwise_len(x.magnitude, y.magnitude);
-    produce(heap, release, n, |out| f(out, x.bitwise(), y.bitwise()))
+    produce(heap, release, n, |out| long(out, x.bitwise(), y.bitwise()))
 }
 
 /// `A band B`.
@@ -415,7 +471,7 @@ pub fn band<A: Alloc + ?Sized>(
     {
         return Ok(Word::fixnum(mask.small_value() & other.field(1) as i64));
     }
-    bitwise(heap, release, a, b, big::and)
+    bitwise(heap, release, a, b, |x, y| x & y, big::and)
 }
 
 /// `A bor B`.
@@ -429,7 +485,7 @@ pub fn bor<A: Alloc + ?Sized>(
     if a.is_small() && b.is_small() {
         return Ok(Word::fixnum(a.small_value() | b.small_value()));
     }
-    bitwise(heap, release, a, b, big::or)
+    bitwise(heap, release, a, b, |x, y| x | y, big::or)
 }
 
 /// `A bxor B`.
@@ -443,7 +499,7 @@ pub fn bxor<A: Alloc + ?Sized>(
     if a.is_small() && b.is_small() {
         return Ok(Word::fixnum(a.small_value() ^ b.small_value()));
     }
-    bitwise(heap, release, a, b, big::xor)
+    bitwise(heap, release, a, b, |x, y| x ^ y, big::xor)
 }
 
 /// `bnot A`.

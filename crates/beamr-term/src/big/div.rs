@@ -10,6 +10,8 @@ use super::mul::mul;
 
 /// Divisors and quotients of at least this many limbs are divided recursively.
 const RECURSIVE: usize = 48;
+/// Operands of together fewer limbs than this need no allocation.
+const INLINE: usize = 40;
 
 /// `q = a / b` and `r = a mod b`: `a` at least as long as `b`, `b` trimmed and not zero,
 /// `q` of `a.len() - b.len() + 1` limbs, `r` of `b.len()`.
@@ -20,9 +22,19 @@ pub fn div_rem(q: &mut [u64], r: &mut [u64], a: &[u64], b: &[u64]) {
         r[0] = div_limb(q, a, b[0]);
         return;
     }
+    // Room for the normalised operands: in place for short ones, freed on return for long ones.
+    if n < INLINE - m.min(INLINE) {
+        let mut work = [0; INLINE];
+        normalised(q, r, a, b, &mut work[..n + 1 + m]);
+    } else {
+        normalised(q, r, a, b, &mut vec![0; n + 1 + m]);
+    }
+}
+
+/// Division of at least two limbs; `work` has room for both operands and one limb more.
+fn normalised(q: &mut [u64], r: &mut [u64], a: &[u64], b: &[u64], work: &mut [u64]) {
+    let (n, m) = (a.len(), b.len());
     let shift = b[m - 1].leading_zeros();
-    // One allocation for the normalised operands; it is freed on return.
-    let mut work = vec![0u64; n + 1 + m];
     let (u, v) = work.split_at_mut(n + 1);
     shl_bits(v, b, shift);
     u[n] = shl_bits(&mut u[..n], a, shift);

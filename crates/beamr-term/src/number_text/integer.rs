@@ -31,10 +31,10 @@ pub enum IntegerListError {
     SystemLimit,
 }
 
-/// Appends the digits of `value`.
-pub fn push_u64(out: &mut Vec<u8>, mut value: u64, base: u32) {
-    let mut buffer = [0u8; 64];
-    let mut at = 64;
+/// Writes the digits of `value` at the end of `buffer`; returns where they begin.
+#[inline]
+fn write_u64(buffer: &mut [u8; 65], mut value: u64, base: u32) -> usize {
+    let mut at = buffer.len();
     loop {
         at -= 1;
         let d = if base == 10 {
@@ -48,10 +48,32 @@ pub fn push_u64(out: &mut Vec<u8>, mut value: u64, base: u32) {
         } as u8;
         buffer[at] = if d < 10 { b'0' + d } else { b'A' - 10 + d };
         if value == 0 {
-            break;
+            return at;
         }
     }
+}
+
+/// Appends the digits of `value`.
+pub fn push_u64(out: &mut Vec<u8>, value: u64, base: u32) {
+    let mut buffer = [0; 65];
+    let at = write_u64(&mut buffer, value, base);
     out.extend_from_slice(&buffer[at..]);
+}
+
+/// Calls `f` with an integer's text; `None` when the word is none.
+fn with_text<T>(w: Word, base: u32, f: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    if let Some(v) = w.as_small() {
+        let mut buffer = [0; 65];
+        let mut at = write_u64(&mut buffer, v.unsigned_abs(), base);
+        if v < 0 {
+            // A small integer has 60 bits, so there is room for its sign.
+            at -= 1;
+            buffer[at] = b'-';
+        }
+        return Some(f(&buffer[at..]));
+    }
+    let mut out = Vec::new();
+    push_integer(&mut out, w, base).then(|| f(&out))
 }
 
 /// Appends an integer's text; false (and nothing written) when the word is none.
@@ -73,14 +95,14 @@ pub fn push_integer(out: &mut Vec<u8>, w: Word, base: u32) -> bool {
 
 /// `integer_to_list/2`; `None` when the word is no integer.
 pub fn integer_to_list<A: Alloc + ?Sized>(heap: &mut A, w: Word, base: u32) -> Option<Word> {
-    let mut out = Vec::new();
-    push_integer(&mut out, w, base).then(|| crate::text::list_of_bytes(heap, &out, Word::NIL))
+    with_text(w, base, |text| {
+        crate::text::list_of_bytes(heap, text, Word::NIL)
+    })
 }
 
 /// `integer_to_binary/2`; `None` when the word is no integer.
 pub fn integer_to_binary<A: Alloc + ?Sized>(heap: &mut A, w: Word, base: u32) -> Option<Word> {
-    let mut out = Vec::new();
-    push_integer(&mut out, w, base).then(|| heap.binary(&out))
+    with_text(w, base, |text| heap.binary(text))
 }
 
 /// The value of a digit, or 255.
