@@ -1,7 +1,7 @@
 //! Guard BIFs: which have an op of their own, and what is known of their operands.
 
 use beamr_file::{Arg, Instr, type_bits};
-use beamr_term::{Atom, Word, atoms};
+use beamr_term::{Atom, ExportId, Tables, Word, atoms};
 
 use super::build::{Lowering, Res};
 use super::error::LowerFault;
@@ -94,6 +94,9 @@ impl Lowering<'_> {
                 fail,
             },
             _ => {
+                if !self.env.trusted && !is_guard_bif(self.env.tables, export) {
+                    return Err(LowerFault::Inconsistent("not a guard BIF"));
+                }
                 let args = self.srcs(a, first..first + count)?;
                 match native {
                     Some(native) => Op::GuardBif {
@@ -144,6 +147,94 @@ impl Lowering<'_> {
             },
         }
     }
+}
+
+/// The functions of `erlang` that a BIF instruction may name, in any release. They neither trap nor wait.
+const GUARD_BIFS: [&[&str]; 4] = [
+    &["node", "self"],
+    &[
+        "+",
+        "-",
+        "abs",
+        "bit_size",
+        "bnot",
+        "byte_size",
+        "ceil",
+        "float",
+        "floor",
+        "get",
+        "hd",
+        "is_atom",
+        "is_binary",
+        "is_bitstring",
+        "is_boolean",
+        "is_float",
+        "is_function",
+        "is_integer",
+        "is_list",
+        "is_map",
+        "is_number",
+        "is_pid",
+        "is_port",
+        "is_record",
+        "is_reference",
+        "is_tuple",
+        "length",
+        "list_to_atom",
+        "list_to_existing_atom",
+        "map_size",
+        "node",
+        "not",
+        "round",
+        "size",
+        "tl",
+        "trunc",
+        "tuple_size",
+    ],
+    &[
+        "*",
+        "+",
+        "-",
+        "/",
+        "/=",
+        "<",
+        "=/=",
+        "=:=",
+        "=<",
+        "==",
+        ">",
+        ">=",
+        "and",
+        "band",
+        "binary_part",
+        "binary_to_atom",
+        "binary_to_existing_atom",
+        "bor",
+        "bsl",
+        "bsr",
+        "bxor",
+        "div",
+        "element",
+        "is_function",
+        "is_map_key",
+        "is_record",
+        "map_get",
+        "max",
+        "min",
+        "or",
+        "rem",
+        "xor",
+    ],
+    &["binary_part", "is_integer", "is_record"],
+];
+
+fn is_guard_bif(tables: &Tables, export: ExportId) -> bool {
+    tables.exports.mfa(export).is_some_and(|(m, f, arity)| {
+        m == atoms::ERLANG
+            && GUARD_BIFS
+                .get(arity as usize)
+                .is_some_and(|names| names.contains(&tables.atoms.text(f)))
+    })
 }
 
 /// Whether every result for operands in the ranges is a small integer. A zero divisor is not the question here.

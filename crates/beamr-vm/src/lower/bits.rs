@@ -7,15 +7,13 @@
 use beamr_file::{Arg, Instr, Op as G};
 use beamr_term::{Word, atoms};
 
-use super::build::{Lowering, Res};
+use super::build::{Lowering, MAX_BITS, Res};
 use super::error::LowerFault;
 use super::facts::LIVE_UNKNOWN;
-use super::op::{BitFlags, MatchCommand, NO_LABEL, Op, SegKind, SegSize, Segment, Src};
+use super::op::{BitFlags, MatchCommand, NO_LABEL, Op, Reg, SegKind, SegSize, Segment, Src};
 
 /// Largest unit of a segment.
 const MAX_UNIT: u64 = 256;
-/// Largest constant size in bits.
-const MAX_BITS: u64 = u32::MAX as u64 * 8;
 
 /// Bits of numeric flags (old operations).
 const FLAG_LITTLE: u64 = 2;
@@ -84,7 +82,7 @@ impl Lowering<'_> {
             G::BsTestTail2 => Op::BsTestTail {
                 fail: self.label(a, 0)?,
                 ctx: self.reg(a, 1)?,
-                bits: self.number(a, 2, "bits", MAX_BITS)?,
+                bits: self.bits(a, 2)?,
                 checked,
             },
             G::BsTestUnit => Op::BsTestUnit {
@@ -165,6 +163,11 @@ impl Lowering<'_> {
             | G::BsPutUtf32 => return Err(LowerFault::Orphan),
             _ => return Err(LowerFault::Obsolete),
         };
+        if let Op::Move { src, dst } = op
+            && super::instr::same(src, dst)
+        {
+            return Ok(());
+        }
         self.code.push(op);
         Ok(())
     }
@@ -208,28 +211,19 @@ impl Lowering<'_> {
                 return Err(self.fault(i, "complete match command"));
             };
             let sized = |size: usize, unit: usize| -> Res<u64> {
-                let bits = self
-                    .number(c, size, "size", MAX_BITS)?
-                    .saturating_mul(self.number(c, unit, "unit", MAX_UNIT)?);
-                if bits > MAX_BITS {
-                    return Err(LowerFault::Limit {
-                        what: "bits",
-                        value: bits,
-                        limit: MAX_BITS,
-                    });
-                }
-                Ok(bits)
+                let unit = self.number(c, unit, "unit", MAX_UNIT)?;
+                Ok(self.bits(c, size)?.saturating_mul(unit).min(MAX_BITS))
             };
             out.push(match text {
                 "ensure_at_least" => MatchCommand::EnsureAtLeast {
-                    bits: self.number(c, 0, "bits", MAX_BITS)?,
+                    bits: self.bits(c, 0)?,
                     unit: self.unit(c, 1)?,
                 },
                 "ensure_exactly" => MatchCommand::EnsureExactly {
-                    bits: self.number(c, 0, "bits", MAX_BITS)?,
+                    bits: self.bits(c, 0)?,
                 },
                 "skip" => MatchCommand::Skip {
-                    bits: self.number(c, 0, "bits", MAX_BITS)?,
+                    bits: self.bits(c, 0)?,
                 },
                 "get_tail" => MatchCommand::GetTail {
                     live: self.live(c, 0)?,
@@ -418,10 +412,23 @@ impl Lowering<'_> {
                 (0, LIVE_UNKNOWN, self.reg(a, 5)?, unit)
             }
         };
+        // Moves between the segments come behind the construction; segments behind a move read what it moved.
+        let (mut moves, mut held) = (Vec::<(Reg, Src)>::new(), Vec::new());
         while let Some(next) = self.following(1) {
             let b = module.code.args(next);
+            // A line or move inside the sequence is not one in front of what follows it.
+            if matches!(next.op, G::Line | G::Move) && !self.puts_follow() {
+                break;
+            }
+            let before = segments.len();
             let fails = match next.op {
                 G::Line => None,
+                G::Move => {
+                    let (src, dst) = (self.src(b, 0)?, self.reg(b, 1)?);
+                    moves.push((dst, moved(&moves, src)));
+                    held.push(Op::Move { src, dst });
+                    None
+                }
                 G::BsPutString => {
                     let len = self.number(b, 0, "string length", MAX_BITS)?;
                     let mut s = segment(
@@ -466,9 +473,11 @@ impl Lowering<'_> {
                     "one binary under construction with two failure labels",
                 ));
             }
-            // A line inside the sequence is that of its first segment or of what follows it.
-            if next.op == G::Line && !self.puts_follow() {
-                break;
+            if let Some(s) = segments.get_mut(before) {
+                s.src = moved(&moves, s.src);
+                if let SegSize::Term(size) = &mut s.size {
+                    *size = moved(&moves, *size);
+                }
             }
             self.index += 1;
         }
@@ -483,15 +492,16 @@ impl Lowering<'_> {
             segments: segments.into(),
             fail,
         });
+        self.code.append(&mut held);
         Ok(())
     }
 
-    /// Whether another segment comes behind the lines that follow.
+    /// Whether another segment comes behind the lines and moves that follow.
     fn puts_follow(&self) -> bool {
         let mut n = 1;
         while let Some(i) = self.following(n) {
             match i.op {
-                G::Line => n += 1,
+                G::Line | G::Move => n += 1,
                 G::BsPutInteger
                 | G::BsPutFloat
                 | G::BsPutBinary
@@ -504,6 +514,15 @@ impl Lowering<'_> {
         }
         false
     }
+}
+
+/// Where a value lies that moves have been held back for.
+fn moved(moves: &[(Reg, Src)], src: Src) -> Src {
+    moves
+        .iter()
+        .rev()
+        .find(|(dst, _)| super::instr::same(src, *dst))
+        .map_or(src, |(_, from)| *from)
 }
 
 fn segment(kind: SegKind, unit: u32, src: Src, size: SegSize) -> Segment {

@@ -5,13 +5,15 @@
 //!
 //! What is checked here, of trusted code too, because engines rely on it: labels exist and are jumped to from their own
 //! function only, calls go to function entries, registers and counts are within limits, indexes resolve. That
-//! registers are initialised, frames balanced and heap space reserved is the business of the validator.
+//! registers are initialised, frames balanced and heap space reserved is the business of the validator, which
+//! untrusted code passes first; what it leaves to the lowering (`beamr_file::validate`) is done here: code that nothing
+//! reaches is left out, a call that never returns is followed by an op that raises, frames are cleared where it says so.
 
 use std::collections::{HashMap, HashSet};
 
 use beamr_abi::{NativeEntry, NativeTable, X_REGISTERS};
-use beamr_file::{AllocKind, Arg, Instr, Module, Op as Generic};
-use beamr_term::{Atom, ExportId, Tables, Word};
+use beamr_file::{AllocKind, Arg, Instr, Module, Op as Generic, Validated, validate};
+use beamr_term::{Atom, ExportId, Tables, Word, atoms};
 
 use super::bifs::Bif;
 use super::consts::Constants;
@@ -27,6 +29,8 @@ pub const MAX_FRAME: u16 = 1024;
 const MAX_HEAP: u64 = 1 << 24;
 /// Largest tuple.
 const MAX_TUPLE: u64 = (1 << 24) - 1;
+/// More bits than any bitstring has.
+pub(super) const MAX_BITS: u64 = 1 << 56;
 /// Largest arity of a function or fun.
 const MAX_ARITY: u64 = 255;
 
@@ -46,6 +50,8 @@ pub struct LowerEnv<'a> {
 /// An import, resolved.
 pub(super) struct Import {
     pub export: ExportId,
+    /// The compiler puts nothing sensible behind its calls, not even the right frame size.
+    pub never_returns: bool,
     pub arity: u8,
     pub native: Option<&'static NativeEntry>,
     pub bif: Bif,
@@ -62,6 +68,8 @@ pub(super) struct Lowering<'a> {
     pub module: &'a Module,
     pub env: &'a LowerEnv<'a>,
     pub consts: Constants,
+    /// What the validator found; of untrusted code.
+    pub validated: Option<Validated>,
     pub imports: Vec<Import>,
     pub code: Vec<Op>,
     /// Number of the instruction being lowered.
@@ -96,12 +104,18 @@ pub fn lower(module: &Module, env: &LowerEnv<'_>) -> Result<Lowered, LowerError>
         instruction: Place::Table { name, index },
         what,
     };
+    let validated = if env.trusted {
+        None
+    } else {
+        Some(check(module)?)
+    };
     let consts =
         Constants::build(module, env.tables).map_err(|(at, what)| table_error(at, what))?;
     let mut l = Lowering {
         module,
         env,
         consts,
+        validated,
         imports: Vec::with_capacity(module.imports.len()),
         code: Vec::with_capacity(module.code.instrs.len()),
         index: 0,
@@ -169,6 +183,52 @@ pub fn lower(module: &Module, env: &LowerEnv<'_>) -> Result<Lowered, LowerError>
     })
 }
 
+/// What untrusted code must pass.
+fn check(module: &Module) -> Result<Validated, LowerError> {
+    let v = validate(module).map_err(|e| LowerError {
+        module: e.module,
+        function: if e.function.is_empty() {
+            "-".into()
+        } else {
+            e.function
+        },
+        instruction: Place::Instruction {
+            index: e.index,
+            op: module
+                .code
+                .instrs
+                .get(e.index)
+                .map_or(Generic::IntCodeEnd, |i| i.op),
+        },
+        what: LowerFault::Invalid(e.what),
+    })?;
+    let refused = [
+        (&v.peeked_calls, "a call while a message is only peeked at"),
+        (&v.unreserved_funs, "a fun without reserved heap"),
+    ];
+    for (list, what) in refused {
+        for &i in list {
+            let op = module.code.instrs[i as usize].op;
+            if op == Generic::MakeFun2 {
+                // Reserves for itself.
+                continue;
+            }
+            return Err(LowerError {
+                module: module.name.clone(),
+                function: v.function_at(i).map_or("-".into(), |f| {
+                    format!("{}/{}", module.atom(f.name), f.arity)
+                }),
+                instruction: Place::Instruction {
+                    index: i as usize,
+                    op,
+                },
+                what: LowerFault::Inconsistent(what),
+            });
+        }
+    }
+    Ok(v)
+}
+
 /// File names are UTF-8; older compilers wrote Latin-1.
 fn file_name(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
@@ -217,11 +277,20 @@ impl<'a> Lowering<'a> {
         );
         self.imports.push(Import {
             export,
+            never_returns: self.never_returns(m, f, import.arity),
             arity: import.arity,
             native,
             bif: Bif::of(m, f, import.arity),
         });
         Ok(())
+    }
+
+    /// The calls behind which compilers put nothing. Untrusted code is held to the validator's list, some functions
+    /// of which may return in odd cases; trusted code comes from a compiler, whose list is shorter.
+    fn never_returns(&self, m: Atom, f: Atom, arity: u8) -> bool {
+        let text = |a| self.env.tables.atoms.text(a);
+        beamr_file::never_returns(text(m), text(f), arity)
+            && (!self.env.trusted || matches!(f, atoms::ERROR | atoms::EXIT | atoms::THROW))
     }
 
     /// First walk: which functions there are, whose every label is, which functions are natives.
@@ -282,10 +351,12 @@ impl<'a> Lowering<'a> {
                 }
                 _ => {}
             }
+            self.function = current;
             for l in pending.drain(..) {
                 self.owner[l as usize] = current;
             }
         }
+        self.function = UNDEFINED;
         if let Some(l) = pending.first() {
             return Err(LowerFault::NoLabel(*l));
         }
@@ -318,12 +389,41 @@ impl<'a> Lowering<'a> {
                     if self.function == UNDEFINED {
                         return Err(LowerFault::Inconsistent("code before the first function"));
                     }
-                    self.instruction(*instr)?;
+                    if self.is_reachable() {
+                        let at = self.index as u32;
+                        self.instruction(*instr)?;
+                        if let Some(v) = &self.validated
+                            && v.traps.binary_search(&at).is_ok()
+                        {
+                            self.trap();
+                        }
+                    }
                 }
             }
             self.index += 1;
         }
         Ok(())
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.validated
+            .as_ref()
+            .is_none_or(|v| v.is_reachable(self.index as u32))
+    }
+
+    /// Behind a call that does not return: raises, with whatever x0 holds.
+    pub fn trap(&mut self) {
+        if self.validated.is_some() {
+            self.code.push(Op::Badmatch { src: Src::X(0) });
+        }
+    }
+
+    /// Whether the validator counts on this function's frames being cleared.
+    pub fn clears_frames(&self) -> bool {
+        self.validated.as_ref().is_some_and(|v| {
+            v.function_at(self.index as u32)
+                .is_some_and(|f| f.clear_frames)
+        })
     }
 
     fn enter_function(&mut self) -> Res {
@@ -490,12 +590,17 @@ impl<'a> Lowering<'a> {
         let value = match a[i] {
             Arg::U(v) => v,
             Arg::I(v) if v >= 0 => v as u64,
+            Arg::Huge(_) => u64::MAX,
             _ => return Err(self.fault(i, what)),
         };
         if value > limit {
             return Err(LowerFault::Limit { what, value, limit });
         }
         Ok(value)
+    }
+    /// A number of bits; one beyond the largest bitstring stands for all that are.
+    pub fn bits(&self, a: &[Arg], i: usize) -> Res<u64> {
+        Ok(self.number(a, i, "bits", u64::MAX)?.min(MAX_BITS))
     }
     /// How many X registers.
     pub fn live(&self, a: &[Arg], i: usize) -> Res<u16> {

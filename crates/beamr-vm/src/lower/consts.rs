@@ -5,9 +5,13 @@
 use std::collections::HashMap;
 
 use beamr_file::{Arg, Module};
-use beamr_term::{Atom, Build, LiteralArea, LiteralBuilder, Tables, Word};
+use beamr_term::copy::{CopyMode, copy, size_in_words};
+use beamr_term::{Atom, Build, Fragment, LiteralArea, LiteralBuilder, Tables, Word};
 
 use super::error::LowerFault;
+
+/// Most words of one literal.
+const MAX_LITERAL: usize = 1 << 28;
 
 /// Where an error was, for [`Constants::build`]: table and entry.
 pub type At = (&'static str, usize);
@@ -49,9 +53,15 @@ impl Constants {
             c.atoms.push(atom);
         }
         let mut words = c.scan_code(module);
+        // Decoded aside first, so that the area is of the right size.
+        let mut scratch = Fragment::with_capacity(1 << 10);
+        let mut decoded = Vec::with_capacity(module.literals.len());
         for (i, bytes) in module.literals.iter().enumerate() {
-            words += super::etf_lite::size(bytes)
+            let w = super::etf_lite::decode(bytes, tables, &mut scratch)
                 .map_err(|e| (("literal", i), LowerFault::BadLiteral(e)))?;
+            words += size_in_words(w, CopyMode::Share, MAX_LITERAL)
+                .ok_or((("literal", i), LowerFault::BadLiteral("too large".into())))?;
+            decoded.push(w);
         }
         for r in &module.records.records {
             // `{Name, Exported, Fields}`, a list cell and a pair for each field.
@@ -69,11 +79,11 @@ impl Constants {
             return Ok(c);
         }
         let mut b = LiteralArea::builder(words).map_err(|e| (("literal", 0), e.into()))?;
-        for (i, bytes) in module.literals.iter().enumerate() {
-            let w = super::etf_lite::build(bytes, tables, &mut b)
-                .map_err(|e| (("literal", i), LowerFault::BadLiteral(e)))?;
-            c.literals.push(w);
-        }
+        c.literals.extend(
+            decoded
+                .into_iter()
+                .map(|w| copy(w, &mut b, CopyMode::Share)),
+        );
         c.build_operands(module, &mut b);
         c.build_records(module, &mut b)?;
         c.area = Some(b.finish());

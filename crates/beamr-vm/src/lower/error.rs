@@ -90,6 +90,9 @@ pub enum LowerFault {
     /// No room for the literals.
     #[error(transparent)]
     Literals(#[from] beamr_term::LiteralError),
+    /// Untrusted code that the validator refuses.
+    #[error("{0}")]
+    Invalid(beamr_file::Fault),
     /// A literal that is not a term of the external format.
     #[error("literal: {0}")]
     BadLiteral(String),

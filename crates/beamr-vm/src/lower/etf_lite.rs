@@ -1,9 +1,6 @@
 //! Stand-in for the external format decoder until it is there.
-use beamr_term::{Build, LiteralBuilder, Tables, Word};
+use beamr_term::{Build, Fragment, Tables, Word, maps};
 
-pub fn size(b: &[u8]) -> Result<usize, String> {
-    Ok(b.len() * 3 + 8)
-}
 struct R<'a>(&'a [u8]);
 impl R<'_> {
     fn n(&mut self, n: usize) -> u64 {
@@ -15,12 +12,12 @@ impl R<'_> {
         v
     }
 }
-pub fn build(bytes: &[u8], t: &Tables, b: &mut LiteralBuilder) -> Result<Word, String> {
+pub fn decode(bytes: &[u8], t: &Tables, b: &mut Fragment) -> Result<Word, String> {
     let mut r = R(bytes);
     r.n(1);
     term(&mut r, t, b)
 }
-fn term(r: &mut R, t: &Tables, b: &mut LiteralBuilder) -> Result<Word, String> {
+fn term(r: &mut R, t: &Tables, b: &mut Fragment) -> Result<Word, String> {
     Ok(match r.n(1) {
         97 => Word::fixnum(r.n(1) as i64),
         98 => Word::fixnum(r.n(4) as u32 as i32 as i64),
@@ -66,8 +63,12 @@ fn term(r: &mut R, t: &Tables, b: &mut LiteralBuilder) -> Result<Word, String> {
         }
         77 => {
             let n = r.n(4) as usize;
-            r.n(1);
-            let w = b.binary(&r.0[..n]);
+            let last = r.n(1);
+            let (w, p) = b.heap_bits(n as u64 * 8 - 8 + last);
+            for i in 0..n {
+                // SAFETY: the bitstring has room for the bytes.
+                unsafe { *p.add(i) = r.0[i] };
+            }
             r.n(n);
             w
         }
@@ -85,14 +86,22 @@ fn term(r: &mut R, t: &Tables, b: &mut LiteralBuilder) -> Result<Word, String> {
             let m = term(r, t, b)?;
             let f = term(r, t, b)?;
             let a = term(r, t, b)?;
-            b.export_fun(0, m, f, a.small_value() as u32)
+            let (Some(mm), Some(ff)) = (m.as_atom(), f.as_atom()) else {
+                return Err("export".into());
+            };
+            let id = t
+                .exports
+                .id(mm, ff, a.small_value() as u32)
+                .map_err(|e| e.to_string())?;
+            b.export_fun(id, m, f, a.small_value() as u32)
         }
         116 => {
             let n = r.n(4);
-            for _ in 0..2 * n {
-                term(r, t, b)?;
+            let mut pairs = Vec::new();
+            for _ in 0..n {
+                pairs.push((term(r, t, b)?, term(r, t, b)?));
             }
-            b.tuple(&[])
+            maps::from_pairs(b, &pairs, t)
         }
         tag => return Err(format!("tag {tag}")),
     })

@@ -552,6 +552,8 @@ impl Lowering<'_> {
             return Err(LowerFault::Inconsistent("the import has another arity"));
         }
         let export = import.export;
+        let never_returns = import.never_returns;
+        let kind = if never_returns { CallKind::Body } else { kind };
         let op = match import.native {
             Some(native) => Op::CallNative {
                 native,
@@ -565,6 +567,9 @@ impl Lowering<'_> {
             },
         };
         self.code.push(op);
+        if never_returns {
+            self.trap();
+        }
         Ok(())
     }
 
@@ -583,7 +588,7 @@ impl Lowering<'_> {
 
     fn allocate(&mut self, slots: u16, heap: u32, live: u16, zero: bool) {
         self.code.push(Op::Allocate { slots, heap, live });
-        if zero && slots > 0 {
+        if slots > 0 && (zero || self.clears_frames()) {
             self.init_y((0..slots).collect());
         }
     }
@@ -760,7 +765,8 @@ impl Lowering<'_> {
     }
 }
 
-fn same(src: Src, dst: Reg) -> bool {
+/// Whether the register is the operand.
+pub(super) fn same(src: Src, dst: Reg) -> bool {
     match (src, dst) {
         (Src::X(a), Reg::X(b)) | (Src::Y(a), Reg::Y(b)) => a == b,
         _ => false,

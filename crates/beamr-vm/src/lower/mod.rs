@@ -71,7 +71,7 @@ pub struct Lowered {
     pub trusted: bool,
     /// Functions in code order.
     pub functions: Vec<Function>,
-    /// Exported (function, arity, entry label).
+    /// Exported (function, arity, entry label). A function that is a native has a body that calls it.
     pub exports: Vec<(Atom, u32, Label)>,
     /// Funs by their index in the file.
     pub lambdas: Vec<Lambda>,
@@ -100,6 +100,7 @@ pub struct Lowered {
     pub compile_info: Vec<u8>,
     /// `Docs`-free list of NIF candidates (`-nifs`), as (name, arity).
     pub nifs: Vec<(Atom, u32)>,
-    /// Native record definitions (`Recs`), as literal terms `{Name, Exported, [{Field, Default}]}`.
+    /// Native record definitions (`Recs`), as literal terms `{Name, Exported, [{Field, Default} | {Field}]}`:
+    /// a field without a default has no second element.
     pub records: Vec<Word>,
 }

@@ -7,7 +7,8 @@
 //!
 //! `fail: Label` is where a failing test goes; [`NO_LABEL`] means "raise the exception". Ops that read
 //! through an operand whose type is not proven in untrusted code carry `checked`: the engine then
-//! tests the type and raises `badarg` instead of reading blindly. In trusted code `checked` is false.
+//! tests the type and raises `badarg` instead of reading blindly (an op with a fail label goes there instead). In trusted
+//! code `checked` is false, but for the two ops that take an `is_tuple` with them.
 //!
 //! Reductions: every function entry (call, tail call, apply, fun call, native call) costs one.
 
@@ -258,7 +259,9 @@ pub enum Op {
         arity: u16,
         kind: CallKind,
     },
-    /// A native bound at load time (arguments in x0..).
+    /// A native bound at load time (arguments in x0..). A call of a native that only raises (`erlang:error/1`, ...) is always of kind
+    /// `Body`, in a function with or without a frame, and its Y registers may be garbage: nothing is collected between its
+    /// return and the unwinding.
     CallNative {
         native: &'static NativeEntry,
         export: ExportId,
@@ -282,7 +285,7 @@ pub enum Op {
         kind: CallKind,
     },
     Return,
-    /// Frame of `slots` Y registers (uninitialised unless `init`), and `heap` words ensured.
+    /// Frame of `slots` Y registers (uninitialised: an [`Op::InitY`] follows where needed), and `heap` words ensured.
     Allocate {
         slots: u16,
         heap: u32,
@@ -358,6 +361,7 @@ pub enum Op {
         updates: Box<[(u32, Src)]>,
         checked: bool,
     },
+    /// 2 words and the environment, on reserved heap.
     MakeFun {
         lambda: u32,
         dst: Reg,
@@ -370,7 +374,7 @@ pub enum Op {
         src: Src,
         fail: Label,
     },
-    /// `test_arity` behind `is_tuple`.
+    /// `test_arity`. `checked`: what is no tuple fails too, as the `is_tuple` before it did (not merged: it stays).
     TestArity {
         src: Src,
         arity: u32,
@@ -406,6 +410,7 @@ pub enum Op {
         fail: Label,
         pairs: Box<[(Word, Label)]>,
     },
+    /// `checked` as for [`Op::TestArity`].
     SelectArity {
         src: Src,
         fail: Label,
@@ -743,5 +748,6 @@ pub enum Op {
     End,
     /// `nif_start`: the function may be replaced by a NIF of `load_nif`; no code.
     NifStart,
+    /// Not emitted: see [`super::Lowered::on_load`].
     OnLoad,
 }

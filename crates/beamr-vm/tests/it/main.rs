@@ -4,3 +4,4 @@ mod code;
 mod exception;
 mod gc;
 mod support;
+mod lower;
