@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use beamr_file::{Arg, Module};
 use beamr_term::copy::{CopyMode, copy, size_in_words};
+use beamr_term::etf::{self, DecodeOptions};
 use beamr_term::{Atom, Build, Fragment, LiteralArea, LiteralBuilder, Tables, Word};
 
 use super::error::LowerFault;
@@ -54,13 +55,16 @@ impl Constants {
         }
         let mut words = c.scan_code(module);
         // Decoded aside first, so that the area is of the right size.
+        let options = DecodeOptions {
+            max_words: MAX_LITERAL,
+            ..DecodeOptions::default()
+        };
         let mut scratch = Fragment::with_capacity(1 << 10);
         let mut decoded = Vec::with_capacity(module.literals.len());
         for (i, bytes) in module.literals.iter().enumerate() {
-            let w = super::etf_lite::decode(bytes, tables, &mut scratch)
+            let (w, _) = etf::decode(bytes, tables, options, &mut scratch)
                 .map_err(|e| (("literal", i), LowerFault::BadLiteral(e)))?;
-            words += size_in_words(w, CopyMode::Share, MAX_LITERAL)
-                .ok_or((("literal", i), LowerFault::BadLiteral("too large".into())))?;
+            words += size_in_words(w, CopyMode::Share, usize::MAX).unwrap_or_default();
             decoded.push(w);
         }
         for r in &module.records.records {
@@ -93,23 +97,19 @@ impl Constants {
     /// Notes every operand that needs a word of its own; gives the words that they need.
     fn scan_code(&mut self, module: &Module) -> usize {
         let mut words = 0;
-        let mut note = |arg: Arg| match arg {
-            Arg::I(v) if Word::small(v).is_none() => {
-                if self.wide.insert(v, Word::NONE).is_none() {
-                    words += 2;
-                }
+        let mut note = |arg: Arg| {
+            let (new, size) = match arg {
+                Arg::I(v) if Word::small(v).is_none() => (self.wide.insert(v, Word::NONE), 2),
+                Arg::Big(i) => (
+                    self.bigs.insert(i, Word::NONE),
+                    1 + module.code.big(i).limbs.len(),
+                ),
+                Arg::Float(bits) => (self.floats.insert(bits, Word::NONE), 2),
+                _ => return,
+            };
+            if new.is_none() {
+                words += size;
             }
-            Arg::Big(i) => {
-                if self.bigs.insert(i, Word::NONE).is_none() {
-                    words += 1 + module.code.big(i).limbs.len();
-                }
-            }
-            Arg::Float(bits) => {
-                if self.floats.insert(bits, Word::NONE).is_none() {
-                    words += 2;
-                }
-            }
-            _ => {}
         };
         for instr in &module.code.instrs {
             for &arg in module.code.args(instr) {

@@ -95,5 +95,5 @@ pub enum LowerFault {
     Invalid(beamr_file::Fault),
     /// A literal that is not a term of the external format.
     #[error("literal: {0}")]
-    BadLiteral(String),
+    BadLiteral(beamr_term::etf::DecodeError),
 }

@@ -8,7 +8,6 @@ mod bits;
 mod build;
 mod consts;
 mod error;
-mod etf_lite;
 mod facts;
 mod instr;
 mod listing;
