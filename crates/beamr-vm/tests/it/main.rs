@@ -3,5 +3,5 @@
 mod code;
 mod exception;
 mod gc;
-mod support;
 mod lower;
+mod support;
