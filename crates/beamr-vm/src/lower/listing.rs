@@ -2,10 +2,11 @@
 //!
 //! One op a line: its name, its operands in the order of [`Op`], then ` -> ` and what it writes, then
 //! ` else L3` for a fail label. `!` behind the name marks a checked read. Constants are written as Erlang does,
-//! literals by their index (`lit2`).
+//! literals by their index (`lit2`), which the head of the listing shows.
 
 use std::fmt::{self, Display, Formatter, Write};
 
+use beamr_term::format::{FormatLimit, format_term};
 use beamr_term::{ExportId, Tables, Word};
 
 use super::Lowered;
@@ -22,6 +23,11 @@ impl<'a> Listing<'a> {
     /// The listing of a module; `tables` are those that it was lowered with.
     pub fn new(lowered: &'a Lowered, tables: &'a Tables) -> Listing<'a> {
         Listing { lowered, tables }
+    }
+    /// A term, cut when it is long.
+    fn term(&self, w: Word) -> String {
+        let limit = FormatLimit::items(100);
+        String::from_utf8_lossy(&format_term(self.tables, w, limit)).into_owned()
     }
     /// One op as a line without its end.
     pub fn op(&self, op: &'a Op) -> impl Display + 'a {
@@ -52,6 +58,12 @@ impl Display for Listing<'_> {
         }
         for (i, h) in l.handlers.iter().enumerate() {
             writeln!(f, "handler {i} L{h}")?;
+        }
+        for (i, w) in l.literals.iter().enumerate() {
+            writeln!(f, "literal {i} {}", self.term(*w))?;
+        }
+        for w in &l.records {
+            writeln!(f, "record {}", self.term(*w))?;
         }
         if let Some(label) = l.on_load {
             writeln!(f, "on_load L{label}")?;
@@ -97,10 +109,7 @@ impl OpText<'_> {
         }
         match self.list.lowered.literals.iter().position(|l| *l == w) {
             Some(i) => write!(f, "lit{i}"),
-            None => match w.as_float() {
-                Some(x) => write!(f, "{x:?}"),
-                None => f.write_str("big"),
-            },
+            None => f.write_str(&self.list.term(w)),
         }
     }
     fn arg(&self, f: &mut Formatter<'_>, a: A<'_>) -> fmt::Result {

@@ -39,6 +39,11 @@ struct Asm {
 
 /// Assembles a module named `m`.
 pub fn assemble(text: &str) -> Module {
+    Module::from_bytes(&assemble_file(text)).unwrap_or_else(|e| panic!("fixture: {e}"))
+}
+
+/// The same as bytes.
+pub fn assemble_file(text: &str) -> Vec<u8> {
     let mut a = Asm::default();
     a.atom("m");
     for line in text.lines() {
@@ -47,7 +52,7 @@ pub fn assemble(text: &str) -> Module {
             a.line(first, rest);
         }
     }
-    Module::from_bytes(&a.file()).unwrap_or_else(|e| panic!("fixture: {e}"))
+    a.file()
 }
 
 /// Words; a list in braces is one.

@@ -118,7 +118,7 @@ fn select() {
          return",
         "select_val x0 {1: L3, b: L3, a: L4} else L1
          L3:
-         select_term x0 {1: L3, big: L4} else L1
+         select_term x0 {1: L3, 9000000000000000000: L4} else L1
          L4:
          return",
     );
@@ -305,24 +305,36 @@ fn bit_matching() {
 
 #[test]
 fn bit_construction() {
-    check_body(
+    check_module(
         "string abc
-         literal 836c0000000277067369676e656477066e61746976656a",
-        "bs_init_writable
+         literal 836c0000000277067369676e656477066e61746976656a
+         label u1
+         func_info m f u2
+         label u2
+         bs_init_writable
          bs_create_bin f0 alloc:1:2:3 u2 u8 x0 {private_append u1 u8 [] x0 all string u2 u8 [] u1 i2 integer u3 u1 lit0 x1 i8 utf8 u4 u0 [] x1 undefined}
          return",
         true,
-        "bs_init_writable
+        "literal 0 [signed,native]
+         L1:
+         line -
+         func_info f/2
+         L2:
+         bs_init_writable
          bs_create_bin unit 8 heap 11 live 2 {private_append x0 all 8 big, string \"bc\", integer x1 8 1 little/signed, utf8 x1 undefined 0 big} -> x0
-         return",
+         return
+         end",
     );
 }
 
 #[test]
 fn native_records() {
-    check_body(
-        "record r true a=i1 b",
-        "is_any_native_record f1 x0
+    check_module(
+        "record r true a=i1 b
+         label u1
+         func_info m f u2
+         label u2
+         is_any_native_record f1 x0
          is_native_record f1 x0 m r
          is_record_accessible f1 x0 external
          get_record_elements f1 x0 {a x0 b x1}
@@ -331,14 +343,20 @@ fn native_records() {
          put_record f0 _ x1 x0 u2 {a x0}
          return",
         true,
-        "is_any_native_record x0 else L1
+        "record {r,true,[{a,1},{b}]}
+         L1:
+         line -
+         func_info f/2
+         L2:
+         is_any_native_record x0 else L1
          is_native_record x0 m r else L1
          is_record_accessible x0 external else L1
          get_record_elements x0 {a: x0, b: x1} else L1
          get_record_field x0 r a -> x1
          put_record r [] {a: x0, b: 2} live 2 -> x0
          put_record '_' x1 {a: x0} live 2 -> x0
-         return",
+         return
+         end",
     );
 }
 

@@ -30,7 +30,14 @@ static NATIVES: [NativeEntry; 10] = [
 ];
 
 fn lowered(text: &str, trusted: bool) -> (Arc<Tables>, Result<Lowered, LowerError>) {
-    let tables = Tables::new(Arc::new(AtomTable::new(1 << 16)), Release::OTP25);
+    lowered_module(&asm::assemble(text), trusted)
+}
+
+fn lowered_module(
+    module: &beamr_file::Module,
+    trusted: bool,
+) -> (Arc<Tables>, Result<Lowered, LowerError>) {
+    let tables = Tables::new(Arc::new(AtomTable::new(0)), Release::OTP25);
     let mut natives = NativeTable::default();
     natives.add(Release::OTP25, &NATIVES).expect("natives");
     let env = LowerEnv {
@@ -39,7 +46,7 @@ fn lowered(text: &str, trusted: bool) -> (Arc<Tables>, Result<Lowered, LowerErro
         trusted,
         image_id: 3,
     };
-    let result = lower(&asm::assemble(text), &env);
+    let result = lower(module, &env);
     (tables, result)
 }
 
