@@ -354,7 +354,9 @@ impl Participant {
             // SAFETY: the record lives as long as the domain.
             let record = unsafe { &*self.record };
             let epoch = inner.epoch.load(Ordering::Relaxed);
-            record.pinned.store(epoch << 1 | 1, Ordering::Relaxed);
+            // Release: a scan that sees only this pin must know the reads under the pin before,
+            // whose end it did not see. (A relaxed store does not continue a release sequence.)
+            record.pinned.store(epoch << 1 | 1, Ordering::Release);
             // Pairs with the fence of an advance. No load of shared data may come before it.
             fence(Ordering::SeqCst);
         }
