@@ -188,6 +188,15 @@ impl Domain {
         self.0.orphan_count.load(Ordering::Relaxed)
     }
 
+    /// Pins a record of nobody, for one look by a thread that is no participant: cheaper than to
+    /// register, but nothing can be deferred.
+    pub(crate) fn pin_guest(&self) -> GuestPin<'_> {
+        // SAFETY: records live as long as the domain, which the result borrows.
+        let record = unsafe { &*self.0.claim_record() };
+        self.0.pin(record);
+        GuestPin(record)
+    }
+
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -234,6 +243,17 @@ impl Inner {
                 Err(now) => first = now,
             }
         }
+    }
+
+    /// Says in a record that its owner, the caller, is pinned.
+    #[inline]
+    fn pin(&self, record: &Record) {
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        // Release: a scan that sees only this pin must know the reads under the pin before,
+        // whose end it did not see. (A relaxed store does not continue a release sequence.)
+        record.pinned.store(epoch << 1 | 1, Ordering::Release);
+        // Pairs with the fence of an advance. No load of shared data may come before it.
+        fence(Ordering::SeqCst);
     }
 
     /// Tries to move the epoch on; returns the epoch.
@@ -303,6 +323,16 @@ impl Drop for Inner {
     }
 }
 
+/// A pin without a participant.
+pub(crate) struct GuestPin<'d>(&'d Record);
+
+impl Drop for GuestPin<'_> {
+    fn drop(&mut self) {
+        self.0.pinned.store(0, Ordering::Release);
+        self.0.claimed.store(false, Ordering::Release);
+    }
+}
+
 /// A thread's membership in a domain. It may move between threads, but only one uses it.
 pub struct Participant {
     domain: Domain,
@@ -350,15 +380,8 @@ impl Participant {
         let depth = self.depth.get();
         self.depth.set(depth + 1);
         if depth == 0 {
-            let inner = &*self.domain.0;
             // SAFETY: the record lives as long as the domain.
-            let record = unsafe { &*self.record };
-            let epoch = inner.epoch.load(Ordering::Relaxed);
-            // Release: a scan that sees only this pin must know the reads under the pin before,
-            // whose end it did not see. (A relaxed store does not continue a release sequence.)
-            record.pinned.store(epoch << 1 | 1, Ordering::Release);
-            // Pairs with the fence of an advance. No load of shared data may come before it.
-            fence(Ordering::SeqCst);
+            self.domain.0.pin(unsafe { &*self.record });
         }
     }
 

@@ -43,16 +43,8 @@ mod imp {
 }
 
 #[cfg(loom)]
-mod imp {
-    pub use loom::cell::UnsafeCell;
-    pub use loom::sync::Arc;
-    pub use loom::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence,
-    };
-    pub(super) use loom::sync::{
-        Condvar as RawCondvar, Mutex as RawMutex, MutexGuard as RawMutexGuard,
-    };
-}
+#[path = "prim_loom.rs"]
+mod imp;
 
 pub use imp::{
     Arc, AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, UnsafeCell, fence,

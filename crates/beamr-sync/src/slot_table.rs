@@ -349,6 +349,10 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
     /// The pointer of an entry, valid while the caller is pinned.
     #[inline]
     fn pointer(&self, id: SlotId) -> Option<*const T> {
+        // A caller can make an identifier of any number, also of a vacant slot's first word.
+        if id.0 >= ID_END {
+            return None;
+        }
         let slot = self.slot(id)?;
         if slot.id.load(Ordering::Acquire) != id.0 {
             return None;
@@ -370,10 +374,6 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
     #[inline]
     pub fn get<'g>(&'g self, id: SlotId, guard: &'g Guard<'_>) -> Option<&'g T> {
         assert!(guard.pins(&self.domain), "a guard of another domain");
-        // A caller can make an identifier of any number, also of a vacant slot's first word.
-        if id.0 >= ID_END {
-            return None;
-        }
         // SAFETY: the entry was in the table while the guard lived, so that the table's count stands
         // until the guard is gone; see the head of the module.
         self.pointer(id).map(|value| unsafe { &*value })
@@ -381,7 +381,18 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
 
     /// Looks an entry up and takes a count, which outlives the guard.
     pub fn get_counted(&self, id: SlotId, guard: &Guard<'_>) -> Option<Arc<T>> {
-        let value: *const T = self.get(id, guard)?;
+        assert!(guard.pins(&self.domain), "a guard of another domain");
+        // SAFETY: the caller is pinned.
+        unsafe { self.count(id) }
+    }
+
+    /// Looks an entry up and takes a count.
+    ///
+    /// # Safety
+    ///
+    /// The caller is pinned in the table's domain.
+    unsafe fn count(&self, id: SlotId) -> Option<Arc<T>> {
+        let value = self.pointer(id)?;
         // SAFETY: it came from `Arc::into_raw`, and the table's count stands as in `get`.
         unsafe {
             Arc::increment_strong_count(value);
@@ -391,7 +402,9 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
 
     /// As [`SlotTable::get_counted`] for a thread that is no participant.
     pub fn lookup(&self, id: SlotId) -> Option<Arc<T>> {
-        self.domain.with_guest(|guard| self.get_counted(id, guard))
+        let _pin = self.domain.pin_guest();
+        // SAFETY: pinned by the line above.
+        unsafe { self.count(id) }
     }
 
     /// Removes an entry and returns a count of it. Of several removers of one entry one gets it.
@@ -432,9 +445,7 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
             let slot = self.slot(SlotId(place as u64))?;
             let id = SlotId(slot.id.load(Ordering::Acquire));
             place += 1;
-            if id.0 & VACANT == 0
-                && let Some(value) = self.pointer(id)
-            {
+            if let Some(value) = self.pointer(id) {
                 // SAFETY: as in `get`.
                 return Some((id, unsafe { &*value }, place));
             }
