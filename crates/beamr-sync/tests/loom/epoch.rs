@@ -1,0 +1,67 @@
+use super::*;
+
+/// A reader against a writer that replaces the object, defers its death and collects twice.
+#[test]
+fn nothing_dies_under_a_reader() {
+    check(2, || {
+        let domain = Domain::new();
+        let shared = Arc::new(AtomicPtr::new(Box::into_raw(Box::new(Mortal::new(1)))));
+        let (their_domain, theirs) = (domain.clone(), shared.clone());
+        let reader = thread::spawn(move || {
+            let me = their_domain.register();
+            for _ in 0..2 {
+                let guard = me.pin();
+                // SAFETY: what the model checks.
+                let object = unsafe { &*theirs.load(Ordering::Acquire) };
+                let value = object.0.read();
+                assert!(value == 1 || value == 2);
+                drop(guard);
+            }
+        });
+        let me = domain.register();
+        let new = Box::into_raw(Box::new(Mortal::new(2)));
+        let guard = me.pin();
+        let old = shared.swap(new, Ordering::AcqRel);
+        // SAFETY: unlinked, and the only remover.
+        guard.defer_drop(unsafe { Box::from_raw(old) });
+        drop(guard);
+        me.collect();
+        me.collect();
+        reader.join().unwrap();
+        // SAFETY: nobody else is left.
+        drop(unsafe { Box::from_raw(new) });
+    });
+}
+
+/// Two writers, each collecting: the epoch moves under the feet of the one that defers.
+#[test]
+fn two_collectors() {
+    check(2, || {
+        let domain = Domain::new();
+        let shared = Arc::new(AtomicPtr::new(Box::into_raw(Box::new(Mortal::new(1)))));
+        let (their_domain, theirs) = (domain.clone(), shared.clone());
+        let other = thread::spawn(move || {
+            let me = their_domain.register();
+            let guard = me.pin();
+            // SAFETY: what the model checks.
+            assert_ne!(unsafe { &*theirs.load(Ordering::Acquire) }.0.read(), 0);
+            let new = Box::into_raw(Box::new(Mortal::new(3)));
+            let old = theirs.swap(new, Ordering::AcqRel);
+            // SAFETY: unlinked by the swap, which one thread gets.
+            guard.defer_drop(unsafe { Box::from_raw(old) });
+            drop(guard);
+            me.collect();
+        });
+        let me = domain.register();
+        let guard = me.pin();
+        let new = Box::into_raw(Box::new(Mortal::new(2)));
+        let old = shared.swap(new, Ordering::AcqRel);
+        // SAFETY: unlinked by the swap, which one thread gets.
+        guard.defer_drop(unsafe { Box::from_raw(old) });
+        drop(guard);
+        me.collect();
+        other.join().unwrap();
+        // SAFETY: nobody else is left.
+        drop(unsafe { Box::from_raw(shared.load(Ordering::Acquire)) });
+    });
+}
