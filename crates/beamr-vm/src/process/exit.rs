@@ -174,8 +174,9 @@ fn note(w: &Worker, slot: &Slot, dying: &mut Dying) {
         result: dying.result.take(),
     };
     vm.exits.record(slot.id.as_u64(), record, || {
-        slot.watch.store(WATCHED | OVER, Ordering::Release);
+        let watch = slot.watch.swap(WATCHED | OVER, Ordering::AcqRel);
         remove();
+        watch & WATCHED != 0
     });
 }
 
@@ -324,7 +325,10 @@ pub struct ExitLedger {
 #[derive(Debug, Default)]
 struct Records {
     map: HashMap<u64, ExitRecord>,
+    /// Those that nobody had asked for.
     order: VecDeque<u64>,
+    /// Those that somebody waits for: they give way only to each other.
+    watched: VecDeque<u64>,
     waiting: usize,
 }
 
@@ -332,16 +336,22 @@ struct Records {
 pub const EXITS_KEPT: usize = 65_536;
 
 impl ExitLedger {
-    /// Notes an exit; `with` runs under the lock.
-    fn record(&self, pid: u64, record: ExitRecord, with: impl FnOnce()) {
+    /// Notes an exit; `with` runs under the lock and says whether it was watched.
+    fn record(&self, pid: u64, record: ExitRecord, with: impl FnOnce() -> bool) {
         let mut s = self.state.lock();
-        with();
-        if s.order.len() >= EXITS_KEPT
-            && let Some(old) = s.order.pop_front()
+        let watched = with();
+        let s = &mut *s;
+        let order = if watched {
+            &mut s.watched
+        } else {
+            &mut s.order
+        };
+        if order.len() >= EXITS_KEPT
+            && let Some(old) = order.pop_front()
         {
             s.map.remove(&old);
         }
-        s.order.push_back(pid);
+        order.push_back(pid);
         s.map.insert(pid, record);
         if s.waiting > 0 {
             self.changed.notify_all();

@@ -4,4 +4,5 @@ mod code;
 mod exception;
 mod gc;
 mod lower;
+mod processes;
 mod support;
