@@ -13,6 +13,7 @@ use beamr_sync::{Domain, IdleSet, RunQueue, SharedWheel, SlotId, SlotTable};
 use beamr_term::{Atom, Tables, Word};
 
 use crate::code::{CodeServer, ModuleTable};
+use crate::door::Door;
 use crate::engine::Engine;
 use crate::process::exit::{ExitHooks, ExitLedger, ExitRecord, OVER, WATCHED};
 use crate::process::spawn::{SpawnError, SpawnOptions, Start, make};
@@ -23,14 +24,6 @@ use crate::sched::dirty::DirtyPools;
 use crate::sched::{Turn, Worker};
 use crate::signal::{ExitKind, Signal, handle, push};
 use crate::timer::{MessageTimers, TICK, TimerEvent};
-
-/// Clocks as the VM needs them.
-pub trait Clock: Send + Sync {
-    /// Nanoseconds of a clock that never goes back.
-    fn monotonic_ns(&self) -> u64;
-    /// Nanoseconds since 1970.
-    fn system_ns(&self) -> i64;
-}
 
 /// Sizes and limits of a VM.
 #[derive(Clone, Debug)]
@@ -83,8 +76,8 @@ pub struct VmParts {
     pub modules: Arc<ModuleTable>,
     /// Answers to the collector and exceptions: [`VmProcessSide`](crate::process::VmProcessSide).
     pub processes: Arc<dyn ProcessSide>,
-    /// The clocks.
-    pub clock: Arc<dyn Clock>,
+    /// The door to the outside.
+    pub door: Arc<dyn Door>,
 }
 
 /// A tenant: modules, names, budgets.
@@ -229,7 +222,8 @@ pub struct Vm {
     /// Anything else that belongs to the VM, by the part of the system that owns it (ets tables, persistent terms, ports).
     pub extensions: Extensions,
     pub(crate) side: Arc<dyn ProcessSide>,
-    pub(crate) clock: Arc<dyn Clock>,
+    /// The door to the outside.
+    pub door: Arc<dyn Door>,
     pub(crate) processes: SlotTable<Slot>,
     pub(crate) domain: Domain,
     pub(crate) workers: Box<[WorkerShared]>,
@@ -240,7 +234,7 @@ pub struct Vm {
     namespaces: RwLock<Vec<Arc<Namespace>>>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     cooperative: Mutex<Option<Turn>>,
-    started_ns: u64,
+    started_ns: i64,
     refs: AtomicU64,
     uniques: AtomicU64,
     monotonic: AtomicU64,
@@ -338,7 +332,7 @@ impl Vm {
         let parkers: Vec<beamr_sync::Parker> = (0..options.workers)
             .map(|_| beamr_sync::Parker::new())
             .collect();
-        let started_ns = parts.clock.monotonic_ns();
+        let started_ns = parts.door.monotonic_time();
         let vm = Arc::new(Vm {
             processes: SlotTable::new(&domain, options.process_limit),
             workers: (0..queues)
@@ -355,7 +349,7 @@ impl Vm {
             engine: parts.engine,
             server: parts.server,
             side: parts.processes,
-            clock: parts.clock,
+            door: parts.door,
             hooks: Hooks::default(),
             exit_hooks: ExitHooks::default(),
             registry: Registry::default(),
@@ -410,15 +404,15 @@ impl Vm {
     /// Nanoseconds since the VM was made, from the clock that never goes back.
     #[inline]
     pub fn monotonic_ns(&self) -> u64 {
-        self.clock.monotonic_ns().saturating_sub(self.started_ns)
+        (self.door.monotonic_time() - self.started_ns).max(0) as u64
     }
     /// Microseconds since 1970.
     pub fn system_time_us(&self) -> i64 {
-        self.clock.system_ns() / 1000
+        self.door.system_time() / 1000
     }
     /// Nanoseconds since 1970.
     pub fn system_ns(&self) -> i64 {
-        self.clock.system_ns()
+        self.door.system_time()
     }
     /// A block of reference numbers.
     pub(crate) fn take_refs(&self, n: u64) -> u64 {
@@ -603,12 +597,7 @@ impl Vm {
             let left = deadline.map_or(next, |d| {
                 next.min(Duration::from_nanos(d.saturating_sub(now)))
             });
-            self.clock_sleep(left);
-        }
-    }
-    fn clock_sleep(&self, time: Duration) {
-        if beamr_sync::prim::CAN_BLOCK {
-            std::thread::sleep(time);
+            self.door.pause(left);
         }
     }
     /// Runs a cooperative VM on the calling thread until nothing is runnable, or for `max_turns` turns. A

@@ -13,16 +13,19 @@ mod timers;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use beamr_abi::{Ctx, Escape, ExceptionClass, NativeEntry, Pending, Regs};
+use beamr_abi::{Ctx, Escape, ExceptionClass, NativeEntry, NativeTable, Pending, Regs};
 use beamr_term::format::{FormatLimit, format_term};
 use beamr_term::{Atom, AtomTable, Release, Tables, Word};
+use beamr_vm::code::server::Capabilities;
+use beamr_vm::code::{CodeServer, ModuleTable};
+use beamr_vm::door::{Door, DoorError, Stream};
 use beamr_vm::engine::{CodePos, Emitted, Engine, EngineError, Fixed, Stop};
 use beamr_vm::lower::Lowered;
 use beamr_vm::native_process::NativeStep;
 use beamr_vm::process::spawn::{SpawnOptions, Start};
 use beamr_vm::process::{VmProcessSide, process};
 use beamr_vm::rt::{WaitOutcome, next_message, remove_message, timeout, wait_timeout};
-use beamr_vm::vm::{Clock, Vm, VmOptions, VmParts};
+use beamr_vm::vm::{Vm, VmOptions, VmParts};
 
 /// An engine that runs nothing: all processes here are native.
 struct NoEngine;
@@ -67,12 +70,53 @@ impl TestClock {
     }
 }
 
-impl Clock for TestClock {
-    fn monotonic_ns(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
+/// The time that the test says; nothing else of the outside.
+impl Door for TestClock {
+    fn monotonic_time(&self) -> i64 {
+        self.0.load(Ordering::SeqCst) as i64
     }
-    fn system_ns(&self) -> i64 {
-        self.monotonic_ns() as i64
+    fn system_time(&self) -> i64 {
+        self.monotonic_time()
+    }
+    fn cpu_time(&self) -> i64 {
+        0
+    }
+    fn local_offset(&self, _: i64) -> (i64, bool) {
+        (0, false)
+    }
+    fn entropy(&self, _: &mut [u8]) -> Result<(), DoorError> {
+        Err(DoorError::Entropy("none in tests".into()))
+    }
+    fn env(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+    fn set_env(&self, _: &[u8], _: Option<&[u8]>) -> Result<(), DoorError> {
+        Err(DoorError::Environment)
+    }
+    fn env_list(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        Vec::new()
+    }
+    fn current_dir(&self) -> Vec<u8> {
+        b"/".to_vec()
+    }
+    fn set_current_dir(&self, _: &[u8]) -> Result<(), DoorError> {
+        Err(DoorError::Environment)
+    }
+    fn os_pid(&self) -> u32 {
+        0
+    }
+    fn host_name(&self) -> String {
+        "nowhere".into()
+    }
+    fn write(&self, _: Stream, _: &[u8]) -> Result<(), DoorError> {
+        Ok(())
+    }
+    fn read(&self, _: &mut [u8]) -> Result<usize, DoorError> {
+        Ok(0)
+    }
+    fn pause(&self, at_most: std::time::Duration) {
+        self.0
+            .fetch_add(at_most.as_nanos() as u64, Ordering::SeqCst);
     }
 }
 
@@ -123,7 +167,7 @@ pub fn world_with(options: VmOptions) -> World {
             server,
             modules,
             processes: Arc::new(VmProcessSide),
-            clock: clock.clone(),
+            door: clock.clone(),
         },
         options,
     )
@@ -135,17 +179,11 @@ pub fn world_with(options: VmOptions) -> World {
     }
 }
 
-fn code(
-    _tables: &Arc<Tables>,
-    _engine: &Arc<dyn Engine>,
-) -> (
-    Arc<beamr_vm::code::CodeServer>,
-    Arc<beamr_vm::code::ModuleTable>,
-) {
-    (
-        Arc::new(beamr_vm::code::CodeServer {}),
-        Arc::new(beamr_vm::code::ModuleTable {}),
-    )
+fn code(tables: &Arc<Tables>, engine: &Arc<dyn Engine>) -> (Arc<CodeServer>, Arc<ModuleTable>) {
+    let natives = Arc::new(NativeTable::default());
+    let server = CodeServer::new(tables.clone(), engine.clone(), natives).unwrap();
+    let table = ModuleTable::new(server.clone(), 0, Capabilities::ALL, None).unwrap();
+    (server, Arc::new(table))
 }
 
 impl Drop for World {
