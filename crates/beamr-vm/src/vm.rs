@@ -550,6 +550,10 @@ impl Vm {
         self.look(pid, |s| !s.state.snapshot().is_exiting())
             .unwrap_or(false)
     }
+    /// Registers a process of the first namespace from outside, before others can know it. False when the name is taken.
+    pub fn name_process(&self, pid: Word, name: Atom) -> bool {
+        self.registry.insert(0, name, pid)
+    }
     /// What a name of the first namespace stands for.
     pub fn whereis(&self, name: Atom) -> Option<Word> {
         self.registry.whereis(0, name)

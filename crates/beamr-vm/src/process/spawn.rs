@@ -39,6 +39,8 @@ pub struct SpawnOptions {
     pub max_heap_size: Option<(usize, MaxHeap)>,
     /// `{message_queue_data, off_heap}`.
     pub off_heap_messages: bool,
+    /// The exit is noted for the host with its result ([`crate::vm::Vm::exits`]); no Erlang option.
+    pub watched: bool,
 }
 
 /// What `spawn_request` answers.
@@ -400,7 +402,7 @@ pub fn spawn_start(
         options,
         leader,
         Some(me),
-        false,
+        options.watched,
         |_, child| {
             if options.link {
                 child.links.insert(me, 0);
