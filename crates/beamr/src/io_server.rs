@@ -119,7 +119,7 @@ impl IoServer {
 
     /// Writes chardata; false when it is none.
     fn write(&mut self, ctx: &mut Ctx, latin1: bool, data: Word) -> bool {
-        let limit = WalkLimit::default();
+        let limit = WalkLimit::NONE;
         let text = if latin1 {
             match text::iolist_to_bytes(data, limit) {
                 Ok(b) => b.into_iter().map(char::from).collect(),
@@ -229,8 +229,7 @@ impl IoServer {
         match r.as_tuple() {
             Some([done, result, rest]) if Self::is(ctx, *done, "done") => {
                 if rest.as_atom() != Some(atoms::EOF) {
-                    let back =
-                        text::chardata_to_string(*rest, WalkLimit::default()).unwrap_or_default();
+                    let back = text::chardata_to_string(*rest, WalkLimit::NONE).unwrap_or_default();
                     let mut all = back.into_bytes();
                     all.append(&mut self.input);
                     self.input = all;

@@ -5,4 +5,5 @@
 pub mod io_server;
 pub mod loader;
 pub mod otp;
+pub mod run;
 pub mod system;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use beamr_vm::code::{LoaderError, ModuleFile, ModuleLoader, Trust, is_plain_name};
+use beamr_vm::code::loader::{LoaderError, is_plain_name};
+use beamr_vm::code::{ModuleFile, ModuleLoader, Trust};
 
 /// Looks for `MODULE.beam` in folders, at first call of a module.
 #[derive(Debug, Default)]

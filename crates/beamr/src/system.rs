@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use beamr_interp::Interp;
 use beamr_term::{AtomTable, Tables, Word, atoms};
-use beamr_vm::code::{Capabilities, CodeServer, LoadError, ModuleTable, Trust};
+use beamr_vm::code::server::Capabilities;
+use beamr_vm::code::{CodeServer, LoadError, ModuleTable, Trust};
 use beamr_vm::door::{Door, LiveDoor, Stream};
 use beamr_vm::process::VmProcessSide;
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
@@ -74,7 +75,7 @@ impl System {
             options.otp.release,
         );
         let natives = Arc::new(beamr_natives::table(options.otp.release)?);
-        let engine = Arc::new(Interp::new());
+        let engine = Arc::new(Interp);
         let server = CodeServer::new(tables.clone(), engine.clone(), natives)?;
         let mut loader = FolderLoader::new().otp_root(&options.otp.path);
         for p in options.paths.into_iter().rev() {

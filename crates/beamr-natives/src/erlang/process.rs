@@ -1,8 +1,6 @@
 //! `erlang` (and `erts_internal`): making, signalling and asking processes; names; the dictionary; aliases.
 
-use beamr_abi::{
-    Capability, Ctx, ErrorInfo, Escape, ExceptionClass, NativeEntry, NativeFn, Pending, Raise,
-};
+use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending};
 use beamr_term::{Build, Word, atoms};
 use beamr_vm::process::info::{self, InfoItem};
 use beamr_vm::process::spawn::{self, OptionError, RequestOptions, SpawnOptions};
