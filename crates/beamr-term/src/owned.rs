@@ -151,3 +151,9 @@ impl fmt::Debug for OwnedTerm {
         fmt::Debug::fmt(&self.root(), f)
     }
 }
+
+impl fmt::Display for OwnedTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.root(), f)
+    }
+}

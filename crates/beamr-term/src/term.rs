@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::bits::BitsView;
+use crate::format::{FormatLimit, format_term};
 use crate::header::Subtag;
 use crate::maps;
 use crate::order;
@@ -242,8 +243,26 @@ impl PartialOrd for Term<'_> {
     }
 }
 
+/// The most bytes of text that printing a term gives.
+const MAX_TEXT: usize = 1 << 16;
+
+impl fmt::Display for Term<'_> {
+    /// The text that `erlang:display/1` prints, cut after 64 kB.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = FormatLimit {
+            bytes: MAX_TEXT,
+            ..FormatLimit::NONE
+        };
+        f.write_str(&String::from_utf8_lossy(&format_term(
+            self.tables,
+            self.word,
+            limit,
+        )))
+    }
+}
+
 impl fmt::Debug for Term<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:?}", self.kind(), self.word)
+        fmt::Display::fmt(self, f)
     }
 }

@@ -6,7 +6,8 @@ use std::task::Poll;
 use super::Mode;
 use super::equal::same_fun;
 use super::hash_maps::{HashCompare, Next};
-use super::number::{compare_float, compare_integer_float, compare_integers};
+use super::number::{compare_float, compare_integer_float};
+use crate::arith::compare_numbers;
 use crate::bits::BitsView;
 use crate::header::{EXTERNAL_PID, EXTERNAL_PORT, Subtag};
 use crate::ids::{node_of, pid_parts, port_number, ref_numbers};
@@ -218,7 +219,7 @@ fn one(a: Word, b: Word, mode: Mode, tables: &Tables, budget: &mut i64) -> Step 
                 if a.is_boxed() && b.is_boxed() {
                     *budget -= a.header().arity().min(b.header().arity()) as i64 / 8;
                 }
-                compare_integers(a, b)
+                compare_numbers(a, b)
             }
             (Some(x), Some(y)) => {
                 compare_float(x, y, mode == Mode::Exact && tables.release.zeros_differ())

@@ -3,7 +3,8 @@
 use std::task::Poll;
 
 use super::Mode;
-use super::number::{compare_integer_float, compare_integers};
+use super::number::compare_integer_float;
+use crate::arith::compare_numbers;
 use crate::bits::BitsView;
 use crate::header::{REF_PLAIN, Subtag};
 use crate::ids::{node_entry, pid_parts, port_number, ref_numbers};
@@ -190,7 +191,7 @@ fn boxed(a: Word, b: Word, mode: Mode, tables: &Tables, budget: &mut i64) -> Box
         }
         (Subtag::PosBig | Subtag::NegBig, _) if ha == hb => {
             *budget -= ha.arity() as i64 / 8;
-            done(compare_integers(a, b).is_eq())
+            done(compare_numbers(a, b).is_eq())
         }
         (Subtag::Float, Subtag::PosBig | Subtag::NegBig) if mode == Mode::Value => {
             done(compare_integer_float(b, f64::from_bits(a.field(1))).is_eq())

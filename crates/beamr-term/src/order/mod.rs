@@ -18,7 +18,6 @@ use std::cmp::Ordering;
 
 pub use compare::CompareWalk;
 pub use equal::EqualWalk;
-pub use number::compare_integer_float;
 
 use crate::tables::Tables;
 use crate::walk::UNLIMITED;

@@ -253,4 +253,5 @@ fn borrowed_terms_read_safely() {
     assert!(items.next().is_none());
     assert_eq!(items.tail().kind(), Kind::Nil);
     assert!(m > r.element(0).unwrap());
+    assert!(owned.to_string().starts_with("{ok,[#{"), "{owned}");
 }
