@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use super::phash2::Phash2Walk;
+use super::phash2::{Phash2Walk, phash2};
 use crate::bits::BitsView;
 use crate::header::Subtag;
 use crate::ids::{pid_parts, port_number, ref_numbers};
@@ -24,6 +24,7 @@ const P11: u32 = 268_440_577;
 const P12: u32 = 268_440_581;
 const P13: u32 = 268_440_593;
 const P14: u32 = 268_440_611;
+const P15: u32 = 268_440_629;
 
 #[inline]
 fn add(h: u32, prime: u32, v: u32) -> u32 {
@@ -38,6 +39,29 @@ fn bytes_of(mut h: u32, v: u32, prime: u32) -> u32 {
     h
 }
 
+fn small(h: u32, v: i64) -> u32 {
+    let m = v.unsigned_abs();
+    let mut h = bytes_of(h, m as u32, P2);
+    if m >> 32 != 0 {
+        h = bytes_of(h, (m >> 32) as u32, P2);
+    }
+    h.wrapping_mul(if v < 0 { P4 } else { P3 })
+}
+
+/// A record's definition hashes like the tuple that OTP keeps of it: the places of the fields (a
+/// tuple), the newer hash of the definition, then the definition's own elements.
+fn definition(h: u32, definition: Word, tables: &Tables) -> u32 {
+    let parts = definition.as_tuple().unwrap_or(&[]);
+    let fields = parts.len().saturating_sub(3) as u32;
+    let mut h = (0..fields).fold(h, |h, i| small(h, i64::from(i)));
+    h = add(h, P9, fields);
+    h = small(h, i64::from(phash2(definition, tables)));
+    for a in parts.iter().filter_map(|w| w.as_atom()) {
+        h = add(h, P1, tables.atoms.entry(a).hash);
+    }
+    add(h, P9, fields + 5)
+}
+
 #[derive(Clone, Copy)]
 enum Frame {
     /// The rest of a list after its head.
@@ -48,6 +72,8 @@ enum Frame {
     Fields(Word, usize),
     /// A tuple of this arity is complete.
     TupleEnd(u32),
+    /// A record of this many values, plus one for its definition, is complete.
+    RecordEnd(u32),
 }
 
 /// Computes [`phash`] in steps.
@@ -76,7 +102,7 @@ impl PhashWalk {
         for e in self.stack.iter_mut() {
             match e {
                 Frame::Rest(w) | Frame::Fields(w, _) => f(w),
-                Frame::ListEnd | Frame::TupleEnd(_) => {}
+                Frame::ListEnd | Frame::TupleEnd(_) | Frame::RecordEnd(_) => {}
             }
         }
         if let Some(m) = &mut self.map {
@@ -129,6 +155,7 @@ impl PhashWalk {
                     return Some(t.term_field(i));
                 }
                 Frame::TupleEnd(n) => self.hash = add(self.hash, P9, n),
+                Frame::RecordEnd(n) => self.hash = add(self.hash, P15, n),
             }
         }
     }
@@ -136,12 +163,7 @@ impl PhashWalk {
         let h = self.hash;
         let value = |w: Word| w.as_atom().map_or(0, |a| tables.atoms.entry(a).hash);
         if let Some(v) = t.as_small() {
-            let m = v.unsigned_abs();
-            let mut h = bytes_of(h, m as u32, P2);
-            if m >> 32 != 0 {
-                h = bytes_of(h, (m >> 32) as u32, P2);
-            }
-            self.hash = h.wrapping_mul(if v < 0 { P4 } else { P3 });
+            self.hash = small(h, v);
             return None;
         }
         if t.is_atom() {
@@ -234,8 +256,9 @@ impl PhashWalk {
                 );
             }
             Subtag::Record => {
-                self.stack.push(Frame::TupleEnd(n as u32));
-                self.stack.push(Frame::Fields(t, 1));
+                self.hash = definition(h, t.term_field(1), tables);
+                self.stack.push(Frame::RecordEnd(n as u32));
+                self.stack.push(Frame::Fields(t, 2));
             }
             _ => {
                 if let Some(v) = BitsView::of(t) {

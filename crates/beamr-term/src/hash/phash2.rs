@@ -4,8 +4,8 @@
 //! atom or nil at the very beginning is its plain value. Pairs of maps are hashed each from zero
 //! and joined by exclusive or, so that their order does not matter.
 //!
-//! Native records hash by module, name and values in a way of our own: what OTP 29 computes for
-//! them is not known yet.
+//! OTP 29 keeps (and so hashes) the values of a native record in the order of the numbers that the
+//! names of its fields have in its atom table; here they come in the order of the definition.
 
 use std::task::Poll;
 
@@ -41,6 +41,7 @@ const EXPORT: u32 = kind(14);
 const BITS: u32 = kind(15);
 const MAP: u32 = kind(16);
 const MAP_END: u32 = kind(19);
+const RECORD: u32 = kind(23);
 
 /// What nil is when it comes first, and the number it is mixed with otherwise.
 const NIL_FIRST: u32 = 3_468_870_702;
@@ -391,9 +392,13 @@ impl Phash2Walk {
             None => t,
         }
     }
-    fn record(&mut self, t: Word, _tables: &Tables) {
-        self.hash = one(self.hash, t.header().arity() as u32, TUPLE);
-        self.stack.push(Frame::Fields(t, 1));
+    /// The number of fields and the hash of the definition, then the values.
+    fn record(&mut self, t: Word, tables: &Tables) {
+        // Definitions are short tuples of atoms.
+        let definition = phash2(t.term_field(1), tables);
+        let fields = t.header().arity() as u32 - 1;
+        self.hash = two(self.hash, fields, definition, RECORD);
+        self.stack.push(Frame::Fields(t, 2));
     }
 }
 

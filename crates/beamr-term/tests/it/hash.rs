@@ -8,7 +8,9 @@ use beamr_term::etf::{DecodeOptions, decode};
 use beamr_term::hash::{InternalHash, Phash2Walk, PhashWalk, internal_hash, phash, phash2};
 use beamr_term::{Build, Fragment, Release, Word};
 
-fn has_record(w: Word) -> bool {
+/// Whether a record's fields are not in the order of their names: OTP hashes their values in the
+/// order of its atom numbers, which only for sorted names of one letter is known to be the same.
+fn unsorted_record(w: Word) -> bool {
     let mut todo = vec![w];
     while let Some(t) = todo.pop() {
         if let Some((h, tl)) = t.as_cons() {
@@ -18,7 +20,11 @@ fn has_record(w: Word) -> bool {
         } else if t.is_map() {
             todo.extend(beamr_term::maps::iter(t).flat_map(|(k, v)| [k, v]));
         } else if t.subtag() == Some(beamr_term::Subtag::Record) {
-            return true;
+            let names = &t.term_field(1).as_tuple().unwrap()[3..];
+            if names.len() == 2 && names[0].bits() > names[1].bits() {
+                return true;
+            }
+            todo.extend((2..=t.header().arity()).map(|i| t.term_field(i)));
         }
     }
     false
@@ -28,12 +34,17 @@ fn has_record(w: Word) -> bool {
 fn hashes_are_those_of_otp() {
     for (release, terms, _) in releases() {
         let t = tables(release);
+        // Gives the one-letter names their order.
+        for c in 'a'..='z' {
+            t.atoms.intern(&c.to_string()).unwrap();
+        }
+        let mut skipped = 0;
         for (i, l) in lines(terms).iter().enumerate() {
             let at = format!("{release:?} line {}", i + 1);
             let mut f = Fragment::with_capacity(256);
             let (w, _) = decode(&l.plain, &t, DecodeOptions::default(), &mut f).unwrap();
-            if has_record(w) {
-                // Native records do not hash as OTP 29's yet.
+            if unsorted_record(w) {
+                skipped += 1;
                 continue;
             }
             assert_eq!(phash2(w, &t), l.phash2_32, "phash2, {at}");
@@ -61,6 +72,7 @@ fn hashes_are_those_of_otp() {
             };
             assert_eq!(h, internal_hash(w, 3, &t), "in steps, {at}");
         }
+        assert_eq!(skipped, usize::from(release == Release::OTP29));
     }
 }
 
