@@ -72,7 +72,7 @@ pub fn shift_left(out: &mut [u64], a: &[u64], bits: u64) {
 
 /// How many limbs [`shift_right`] writes.
 pub fn shift_right_len(a: &[u64], bits: u64) -> usize {
-    a.len().saturating_sub((bits / 64).min(1 << 40) as usize) + 1
+    a.len() - (bits / 64).min(a.len() as u64) as usize + 1
 }
 
 /// `out = a >> bits`, rounding a negative number down as two's complement does;

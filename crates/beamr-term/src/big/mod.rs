@@ -12,6 +12,7 @@ mod bits;
 mod div;
 pub mod kernel;
 mod mul;
+mod ntt;
 mod radix;
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -1,4 +1,5 @@
-//! Multiplication: rows for short operands, Karatsuba's method from [`KARATSUBA`] limbs.
+//! Multiplication: rows for short operands, Karatsuba's method from [`KARATSUBA`] limbs,
+//! transforms (`ntt`) from where they cost less ([`transform_pays`]).
 //!
 //! Long by short is cut into pieces of the short one's length. A square costs about two thirds
 //! of a product.
@@ -8,9 +9,12 @@ use std::cmp::Ordering;
 use super::kernel::{
     add_assign, add_carry, add_mul_limb, compare, mul_limb, sub_assign, sub_borrow, trim,
 };
+use super::ntt;
 
 /// Operands of at least this many limbs are split.
 const KARATSUBA: usize = 32;
+/// Transforms are not considered below this length.
+const TRANSFORM: usize = 3000;
 
 /// `out = a * b`; `out` has `a.len() + b.len()` limbs. The operands need not be trimmed.
 pub fn mul(out: &mut [u64], a: &[u64], b: &[u64]) {
@@ -23,14 +27,31 @@ pub fn mul(out: &mut [u64], a: &[u64], b: &[u64]) {
         _ if std::ptr::eq(a, b) => {
             if n < KARATSUBA {
                 square_rows(out, a);
+            } else if transform_pays(n, n) {
+                ntt::mul(out, a, None);
             } else {
                 square_split(out, a, &mut vec![0; scratch_len(n)]);
             }
         }
         _ if m < KARATSUBA => rows(out, a, b),
+        _ if transform_pays(n, m) => ntt::mul(out, a, Some(b)),
         _ if n == m => split(out, a, b, &mut vec![0; scratch_len(n)]),
         _ => pieces(out, a, b),
     }
+}
+
+/// Whether a transform of the power of two that the product needs costs less than Karatsuba's
+/// method on pieces of `m` limbs. The factors are microseconds on the machine that they were measured
+/// on; what matters is their ratio.
+fn transform_pays(n: usize, m: usize) -> bool {
+    if m < TRANSFORM {
+        return false;
+    }
+    let size = (n + m - 1).next_power_of_two();
+    let transform = 0.0169 * size as f64 * f64::from(size.trailing_zeros());
+    let pieces = n.div_ceil(m) as f64;
+    let split = 371.0 * pieces * (m as f64 / 1499.0).powf(1.585);
+    transform < split
 }
 
 fn rows(out: &mut [u64], a: &[u64], b: &[u64]) {
@@ -63,20 +84,35 @@ fn square_rows(out: &mut [u64], a: &[u64]) {
 /// Long by short, at least [`KARATSUBA`] limbs each.
 fn pieces(out: &mut [u64], a: &[u64], b: &[u64]) {
     let m = b.len();
+    if m >= TRANSFORM {
+        pieces_with(out, a, b, &mut vec![0; 2 * m], mul);
+        return;
+    }
     let mut scratch = vec![0; scratch_len(m) + 2 * m];
     let (product, scratch) = scratch.split_at_mut(2 * m);
-    out.fill(0);
-    let mut at = 0;
-    for piece in a.chunks(m) {
-        let p = &mut product[..piece.len() + m];
+    pieces_with(out, a, b, product, |p, piece, b| {
         if piece.len() == m {
             split(p, piece, b, scratch);
         } else {
             mul(p, piece, b);
         }
+    });
+}
+
+fn pieces_with(
+    out: &mut [u64],
+    a: &[u64],
+    b: &[u64],
+    product: &mut [u64],
+    mut multiply: impl FnMut(&mut [u64], &[u64], &[u64]),
+) {
+    let m = b.len();
+    out.fill(0);
+    for (i, piece) in a.chunks(m).enumerate() {
+        let p = &mut product[..piece.len() + m];
+        multiply(p, piece, b);
         // The product of what has been read so far fits below the end of this piece.
-        add_assign(&mut out[at..], p);
-        at += m;
+        add_assign(&mut out[i * m..], p);
     }
 }
 

@@ -237,3 +237,41 @@ fn shifts() {
     assert_eq!(out, [1]);
     assert_eq!(shift_right_len(&a, 1 << 50), 1);
 }
+
+#[test]
+fn transforms_agree_with_the_plain_way() {
+    let mut r = Random(271_828);
+    let ones = |n| vec![u64::MAX; n];
+    for (a, b) in [
+        (r.limbs(1), r.limbs(1)),
+        (r.limbs(1), r.limbs(2)),
+        (r.limbs(5), r.limbs(4)),
+        (r.limbs(600), r.limbs(500)),
+        (ones(512), ones(512)),
+        (ones(1025), ones(1024)),
+        (r.limbs(700), r.limbs(70)),
+    ] {
+        let mut out = vec![7; a.len() + b.len()];
+        ntt::mul(&mut out, &a, Some(&b));
+        assert!(out == plain_mul(&a, &b), "{} by {}", a.len(), b.len());
+        let mut out = vec![7; 2 * a.len()];
+        ntt::mul(&mut out, &a, None);
+        assert!(out == plain_mul(&a, &a), "square of {}", a.len());
+    }
+}
+
+#[test]
+fn long_products_agree_with_their_remainders() {
+    // (a * b) mod d for a few limbs d, through every way that the length selects.
+    let mut r = Random(314_159);
+    for (n, m) in [(4096, 4096), (9000, 3500), (8192, 8192), (20_000, 3000)] {
+        let (a, b) = (r.limbs(n), r.limbs(m));
+        let mut out = vec![7; n + m];
+        mul(&mut out, &a, &b);
+        for d in [u64::MAX, (1 << 61) - 1, 0x1234_5678_9abc_def1] {
+            let (x, y) = (kernel::rem_limb(&a, d), kernel::rem_limb(&b, d));
+            let want = u128::from(x) * u128::from(y) % u128::from(d);
+            assert_eq!(u128::from(kernel::rem_limb(&out, d)), want, "{n} by {m}");
+        }
+    }
+}
