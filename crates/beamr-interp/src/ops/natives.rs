@@ -271,6 +271,7 @@ pub(crate) unsafe fn escape(
                 return Step::stop(STOP_EXITED);
             }
             suspend(regs, t.pos, t.live);
+            rt::hibernate(&mut regs.ctx);
             Step::stop(STOP_WAITING)
         }
     }

@@ -12,6 +12,7 @@ use super::{
     Carried, MonitorTarget, Own, ProcId, Process, Slot, copy_term, own, process, slot_of, worker,
 };
 use crate::gc::heap_bytes;
+use crate::rt::{Frame, stack_frames};
 use crate::sched::Worker;
 use crate::signal::handle::handle_all;
 use crate::signal::request::{RequestKind, ask};
@@ -128,16 +129,7 @@ pub fn process_info(ctx: &mut Ctx, pid: Word, items: &[InfoItem]) -> Result<Opti
         let w = worker(ctx);
         w.status.set(atoms::RUNNING);
         let reductions = (crate::sched::SLICE - ctx.fcalls).max(0) as u64;
-        let list = build(
-            ctx,
-            w,
-            slot,
-            own(ctx),
-            process(ctx),
-            items,
-            reductions,
-            false,
-        );
+        let list = build(ctx, w, own(ctx), process(ctx), items, reductions, false);
         return Ok(Some(list));
     }
     ask(ctx, to, |_| RequestKind::Info(items.into()))
@@ -146,19 +138,17 @@ pub fn process_info(ctx: &mut Ctx, pid: Word, items: &[InfoItem]) -> Result<Opti
 /// Answers another process.
 pub(crate) fn answer(
     w: &Worker,
-    slot: &Slot,
     own: &mut Own,
     process: &mut Process,
     items: &[InfoItem],
 ) -> Carried {
-    Carried::build(64, |f| build(f, w, slot, own, process, items, 0, true))
+    Carried::build(64, |f| build(f, w, own, process, items, 0, true))
 }
 
 #[allow(clippy::too_many_arguments)]
 fn build(
     heap: &mut impl Alloc,
     w: &Worker,
-    slot: &Slot,
     own: &mut Own,
     process: &mut Process,
     items: &[InfoItem],
@@ -170,7 +160,6 @@ fn build(
         let mut b = Builder {
             heap: &mut *heap,
             w,
-            slot,
             own: &mut *own,
             process: &mut *process,
             reductions,
@@ -188,7 +177,6 @@ fn build(
 struct Builder<'a, A: Alloc> {
     heap: &'a mut A,
     w: &'a Worker,
-    slot: &'a Slot,
     own: &'a mut Own,
     process: &'a mut Process,
     reductions: u64,
@@ -492,14 +480,36 @@ impl<A: Alloc> Builder<'_, A> {
         list
     }
 
+    fn frames(&self, depth: usize) -> Vec<Frame> {
+        if self.own.native.is_some() {
+            return Vec::new();
+        }
+        // SAFETY: the caller has the body.
+        unsafe { stack_frames(&self.w.vm.server, &self.process.body, depth) }
+    }
     fn current_function(&mut self) -> Word {
-        let _ = self.slot;
-        atoms::UNDEFINED.word()
+        let (m, f, a) = match self.frames(1).first() {
+            Some(f) => (f.module, f.function, f.arity),
+            None if self.own.native.is_some() => return atoms::UNDEFINED.word(),
+            // Not started yet.
+            None => (atoms::ERLANG, atoms::APPLY, 2),
+        };
+        self.heap
+            .tuple(&[m.word(), f.word(), Word::fixnum(i64::from(a))])
     }
     fn current_location(&mut self) -> Word {
-        atoms::UNDEFINED.word()
+        match self.frames(1).first() {
+            Some(f) => f.term(self.heap, None, Word::NIL),
+            None => atoms::UNDEFINED.word(),
+        }
     }
     fn current_stacktrace(&mut self) -> Word {
-        Word::NIL
+        let depth = self.w.vm.server.backtrace_depth;
+        let mut list = Word::NIL;
+        for f in self.frames(depth).iter().rev() {
+            let f = f.term(self.heap, None, Word::NIL);
+            list = self.heap.cons(f, list);
+        }
+        list
     }
 }

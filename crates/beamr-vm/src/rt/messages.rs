@@ -277,22 +277,15 @@ pub unsafe fn normal_exit(regs: &mut Regs) {
     process(&regs.ctx).end_normally(regs.x[0]);
 }
 
-/// Prepares hibernation: the engine has dropped the stack and set where the process goes on; the heap is shrunk once it
-/// waits. [`WaitOutcome::Retry`] when a message is there already: then the process goes on at once.
-pub fn hibernate(ctx: &mut Ctx) -> WaitOutcome {
+/// Prepares hibernation: the engine has dropped the stack, set where the process goes on, and stops with
+/// `Waiting`. The heap is shrunk when the process sleeps; with a message in the queue it goes on at once.
+pub fn hibernate(ctx: &mut Ctx) {
     let o = own(ctx);
     o.mailbox.reset();
     let slot = slot_of(ctx);
-    if (o.middle.is_some() || !slot.queue.is_empty()) && handle_all(worker(ctx), slot, o) {
-        o.woke = true;
-        return WaitOutcome::Sleep;
-    }
-    if !o.mailbox.is_empty() {
-        return WaitOutcome::Retry;
-    }
-    o.hibernating = true;
-    o.woke = false;
-    WaitOutcome::Sleep
+    let ends = (o.middle.is_some() || !slot.queue.is_empty()) && handle_all(worker(ctx), slot, o);
+    o.woke = ends || !o.mailbox.is_empty();
+    o.hibernating = !o.woke;
 }
 
 /// Whether a pid or port term names something of this node.

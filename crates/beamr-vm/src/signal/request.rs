@@ -104,9 +104,7 @@ impl Request {
         let answer = match self.kind {
             RequestKind::IsAlive | RequestKind::Suspended => yes,
             RequestKind::Name(f) => Carried::immediate(f(own())),
-            RequestKind::Info(items) => {
-                crate::process::info::answer(w, slot, own(), process(), &items)
-            }
+            RequestKind::Info(items) => crate::process::info::answer(w, own(), process(), &items),
             RequestKind::GroupLeader(leader) => {
                 let body = &mut process().body;
                 body.group_leader = leader.adopt(&mut body.heap);
