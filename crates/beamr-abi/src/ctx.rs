@@ -74,7 +74,8 @@ pub enum ErrorInfo {
     /// `#{module => M}` where M is `erl_erts_errors`, `erl_stdlib_errors` or `erl_kernel_errors`,
     /// as the VM's table says for the native's module.
     Default,
-    /// The same with `cause => Term`.
+    /// The same with `cause => Term`. Without a frame of the native ([`Raise::own_frame`]) the term is
+    /// the whole map for the caller's frame (`error/3`).
     Cause(Word),
     /// No `error_info` at all (as for arithmetic operators inside functions).
     None,

@@ -12,7 +12,7 @@ use beamr_abi::{Ctx, Pending};
 use beamr_sync::{Domain, IdleSet, RunQueue, SharedWheel, SlotId, SlotTable};
 use beamr_term::{Atom, Tables, Word};
 
-use crate::code::{CodeServer, ModuleTable};
+use crate::code::{CodeServer, LoadError, ModuleTable};
 use crate::door::Door;
 use crate::engine::Engine;
 use crate::process::exit::{ExitHooks, ExitLedger, ExitRecord, OVER, WATCHED};
@@ -455,12 +455,15 @@ impl Vm {
         self.namespaces.read().unwrap_or_else(|e| e.into_inner())[0].clone()
     }
     /// Makes a namespace; `modules` gets its number.
-    pub fn add_namespace(&self, modules: impl FnOnce(u32) -> Arc<ModuleTable>) -> Arc<Namespace> {
+    pub fn add_namespace(
+        &self,
+        modules: impl FnOnce(u32) -> Result<Arc<ModuleTable>, LoadError>,
+    ) -> Result<Arc<Namespace>, LoadError> {
         let mut all = self.namespaces.write().unwrap_or_else(|e| e.into_inner());
         let id = all.len() as u32;
-        let n = Arc::new(Namespace::new(id, modules(id)));
+        let n = Arc::new(Namespace::new(id, modules(id)?));
         all.push(n.clone());
-        n
+        Ok(n)
     }
     /// How many processes live.
     pub fn process_count(&self) -> usize {

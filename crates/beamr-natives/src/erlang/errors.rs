@@ -31,6 +31,33 @@ fn error_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Err(raise(ctx, ExceptionClass::Error, args[0], caller))
 }
 
+/// `error(Reason, Args, Options)`: the only option is `{error_info, Map}`.
+fn error_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let mut info = ErrorInfo::None;
+    for option in list_items(ctx, args[2])? {
+        match option.as_tuple() {
+            Some([tag, map]) if tag.as_atom() == Some(atoms::ERROR_INFO) && map.is_map() => {
+                // Without a frame of the native this is the whole map.
+                info = ErrorInfo::Cause(*map);
+            }
+            _ => return Err(ctx.badarg()),
+        }
+    }
+    let caller_args = if args[1].as_atom() == Some(atoms::NONE) {
+        Word::NONE
+    } else {
+        args[1]
+    };
+    Err(ctx.raise(Raise {
+        class: ExceptionClass::Error,
+        reason: args[0],
+        info,
+        trace: Word::NONE,
+        own_frame: false,
+        caller_args,
+    }))
+}
+
 /// `exit(Reason)`.
 fn exit_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Err(raise(ctx, ExceptionClass::Exit, args[0], Word::NONE))
@@ -91,6 +118,7 @@ const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
 pub const TABLE: &[NativeEntry] = &[
     row("error", 1, error_1),
     row("error", 2, error_2),
+    row("error", 3, error_3),
     row("exit", 1, exit_1),
     row("throw", 1, throw_1),
     row("raise", 3, raise_3),

@@ -10,7 +10,7 @@
 //! ```
 
 use beamr_abi::{Ctx, Escape, NativeEntry, Pending, TrapTarget};
-use beamr_term::{AtomError, ExportId, TableFull, Tables, Word, atoms};
+use beamr_term::{Atom, AtomError, ExportId, TableFull, Tables, Word, atoms};
 
 use super::table::PendingOnLoad;
 use crate::lower::op::{CallKind, Op, Reg, Src};
@@ -50,6 +50,11 @@ fn end(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         let _ = table.finish_on_load(module, args[1] == atoms::OK.word());
     }
     Ok(atoms::OK.word())
+}
+
+/// Whether this module and arity of `apply` are the engine's apply: `erlang:apply/3` and the hidden one.
+pub(super) fn is_apply(module: Atom, arity: u32) -> bool {
+    (module == atoms::ERLANG && arity == 3) || (module == atoms::ON_LOAD && arity == HIDDEN_ARITY)
 }
 
 /// The export that leads to the engine's apply.

@@ -131,8 +131,14 @@ impl ModuleTable {
             let id = table.native_id(e)?;
             table.set_export(id, stub);
         }
-        let apply = on_load::apply_export(&s.tables).map_err(FinishError::from)?;
-        table.set_export(apply, s.engine.fixed(Fixed::Apply));
+        let ids = &s.tables.exports;
+        for apply in [
+            on_load::apply_export(&s.tables),
+            ids.id(atoms::ERLANG, atoms::APPLY, 3),
+        ] {
+            let id = apply.map_err(FinishError::from)?;
+            table.set_export(id, table.default_export(id));
+        }
         Ok(table)
     }
     fn native_id(&self, e: &NativeEntry) -> Result<ExportId, LoadError> {
@@ -295,13 +301,16 @@ impl ModuleTable {
         }
         Ok(out)
     }
-    /// The slot of an export when no module defines it: the native's stub, if there is one.
+    /// The slot of an export that no module may define: the native's stub, if there is one.
     fn default_export(&self, id: ExportId) -> CodePos {
         let Some((m, f, a)) = self.server.tables.exports.mfa(id) else {
             return std::ptr::null();
         };
+        let engine = &self.server.engine;
         match self.native(m, f, a) {
-            Some(e) => self.server.engine.native_stub(e),
+            Some(e) => engine.native_stub(e),
+            // `apply/3` is no native: the engine itself goes on at the function.
+            None if f == atoms::APPLY && on_load::is_apply(m, a) => engine.fixed(Fixed::Apply),
             None => std::ptr::null(),
         }
     }

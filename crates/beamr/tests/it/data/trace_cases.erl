@@ -33,7 +33,7 @@ c(11) -> F = fun(X) -> X end, (id(F))(1, 2);
 c(12) -> case id(3) of 4 -> 5 end;
 c(13) -> X = id(1), if X > 2 -> 1 end;
 c(14) -> try id(1) of 2 -> 3 catch error:_ -> 4 end;
-c(15) -> id(a) + 1;
+c(15) -> id(a) + id(1);
 c(16) -> {element(5, id({a}))};
 c(17) -> {hd(id([]))};
 c(18) -> try erlang:error(inner) catch error:R:S -> erlang:raise(throw, R, S) end;

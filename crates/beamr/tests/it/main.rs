@@ -1,0 +1,4 @@
+//! Whole VMs: files in, results out.
+
+mod traces;
+mod world;
