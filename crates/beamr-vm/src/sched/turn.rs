@@ -61,6 +61,8 @@ impl Turn {
                 self.run(priority, slot);
                 continue;
             }
+            // Before the last look: a deferred drop may send, that is, put a process into this worker's own queue.
+            self.worker.participant.flush();
             vm.idle.announce(index);
             let deadline = vm.workers[index].wheel.next_deadline();
             let now = vm.monotonic_ns();
@@ -70,7 +72,6 @@ impl Turn {
                 vm.idle.retract(index);
                 continue;
             }
-            self.worker.participant.flush();
             match deadline {
                 None => {
                     parker.park();
