@@ -82,8 +82,13 @@ impl CompareWalk {
                 }
                 *budget -= 1;
                 if a.is_cons() && b.is_cons() {
+                    let (x, y) = (a.head(), b.head());
+                    if x == y {
+                        (a, b) = (a.tail(), b.tail());
+                        continue;
+                    }
                     self.push(a, b, 0, mode);
-                    (a, b) = (a.head(), b.head());
+                    (a, b) = (x, y);
                     continue;
                 }
                 match one(a, b, mode, tables, budget) {
@@ -133,8 +138,13 @@ impl CompareWalk {
                     self.stack.pop();
                     break;
                 }
-                let i = top.next;
-                if i > top.a.header().arity() {
+                let n = top.a.header().arity();
+                let mut i = top.next;
+                while i <= n && top.a.field(i) == top.b.field(i) {
+                    i += 1;
+                }
+                *budget -= (i - top.next) as i64 / 8;
+                if i > n {
                     self.stack.pop();
                     continue;
                 }

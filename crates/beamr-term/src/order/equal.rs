@@ -72,13 +72,18 @@ impl EqualWalk {
                 }
                 *budget -= 1;
                 if a.is_cons() && b.is_cons() {
+                    let (x, y) = (a.head(), b.head());
+                    if x == y {
+                        (a, b) = (a.tail(), b.tail());
+                        continue 'walk;
+                    }
                     self.stack.push(Frame {
                         a,
                         b,
                         next: 0,
                         mode,
                     });
-                    (a, b) = (a.head(), b.head());
+                    (a, b) = (x, y);
                     continue 'walk;
                 }
                 if !(a.is_boxed() && b.is_boxed()) {
@@ -116,7 +121,11 @@ impl EqualWalk {
                     break;
                 }
                 let h = top.a.header();
-                let i = top.next;
+                let mut i = top.next;
+                while i <= h.arity() && top.a.field(i) == top.b.field(i) {
+                    i += 1;
+                }
+                *budget -= (i - top.next) as i64 / 8;
                 if i > h.arity() {
                     self.stack.pop();
                     continue;
