@@ -1,58 +1,124 @@
-//! The `beamr` program.
+//! The `beamr` program: runs Erlang modules in a bare system, inspects .beam files.
+//!
+//! Exit status: 0 when the target ended normally, 1 when it failed, N for `halt(N)`, 2 for wrong usage.
+
+mod inspect;
+mod run;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use beamr::otp::OtpRoot;
-use beamr::system::{BareOptions, System};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+/// Status for wrong usage: unknown option, missing file or module, no OTP root.
+pub const USAGE: u8 = 2;
+
+fn command() -> Command {
+    Command::new("beamr")
+        .about("The BEAM in Rust: runs Erlang, Elixir and Gleam code")
+        .version(concat!(env!("CARGO_PKG_VERSION"), " (engine interp)"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("run")
+                .about("Run a module in a bare system (no OTP processes)")
+                .long_about(
+                    "Run TARGET in a bare system: modules load on first call from the -pa folders and the OTP root.\n\n\
+                     TARGET is a module (calls main/1 with the arguments as strings, or main/0 when there is no main/1 and no \
+                     argument), M:F (calls F/1 with the strings, or F/0), or the path of a .beam file.",
+                )
+                .arg(
+                    Arg::new("pa")
+                        .short('p')
+                        .long("pa")
+                        .value_name("DIR")
+                        .action(ArgAction::Append)
+                        .value_parser(value_parser!(PathBuf))
+                        .help("Look for modules in DIR first (may be given several times; also written -pa)"),
+                )
+                .arg(otp_root())
+                .arg(
+                    Arg::new("schedulers")
+                        .short('S')
+                        .value_name("N")
+                        .value_parser(value_parser!(u16).range(1..=1024))
+                        .help("Worker threads [default: one per processor]"),
+                )
+                .arg(Arg::new("target").value_name("TARGET").required(true))
+                .arg(
+                    Arg::new("args")
+                        .value_name("ARG")
+                        .num_args(0..)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true),
+                ),
+        )
+        .subcommand(
+            Command::new("inspect")
+                .about("Show what is in a .beam file: chunks, imports, exports, code, literals, types, lines")
+                .arg(Arg::new("file").value_name("FILE").required(true).value_parser(value_parser!(PathBuf)))
+                .arg(
+                    Arg::new("validate")
+                        .long("validate")
+                        .action(ArgAction::SetTrue)
+                        .help("Only say whether the code is valid as untrusted code"),
+                ),
+        )
+}
+
+fn otp_root() -> Arg {
+    Arg::new("otp-root")
+        .long("otp-root")
+        .value_name("DIR")
+        .value_parser(value_parser!(PathBuf))
+        .help("The OTP installation [default: $BEAMR_OTP_ROOT, else that of the `erl` on PATH]")
+}
+
+/// `-pa` is written with one dash, as `erl` has it.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let mut target_seen = false;
+    let mut value_follows = false;
+    std::env::args_os()
+        .enumerate()
+        .map(|(i, a)| {
+            if i < 2 || target_seen {
+                return a;
+            }
+            if value_follows {
+                value_follows = false;
+                return a;
+            }
+            match a.to_str() {
+                Some("-pa") => {
+                    value_follows = true;
+                    "--pa".into()
+                }
+                Some("--pa" | "--otp-root" | "-S" | "-p") => {
+                    value_follows = true;
+                    a
+                }
+                Some(s) if s.starts_with('-') => a,
+                _ => {
+                    target_seen = true;
+                    a
+                }
+            }
+        })
+        .collect()
+}
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    let mut options = Vec::new();
-    let mut root = None;
-    let mut workers = 1;
-    let mut target = None;
-    if args.next().as_deref() != Some("run") {
-        eprintln!("usage: beamr run [-pa DIR]... [--otp-root DIR] [-S N] TARGET [ARG...]");
-        return ExitCode::from(2);
-    }
-    while let Some(a) = args.next() {
-        match a.as_str() {
-            "-pa" => options.extend(args.next().map(PathBuf::from)),
-            "--otp-root" => root = args.next().map(PathBuf::from),
-            "-S" => workers = args.next().and_then(|s| s.parse().ok()).unwrap_or(1),
-            _ => {
-                target = Some(a);
-                break;
-            }
-        }
-    }
-    let rest: Vec<String> = args.collect();
-    let Some(target) = target else {
-        eprintln!("beamr: no target");
-        return ExitCode::from(2);
-    };
-    let env = std::env::var_os("BEAMR_OTP_ROOT").map(PathBuf::from);
-    let otp = match OtpRoot::find(
-        root.as_deref(),
-        env.as_deref(),
-        std::env::var_os("PATH").as_deref(),
-    ) {
-        Ok(o) => o,
+    let matches: ArgMatches = match command().try_get_matches_from(arguments()) {
+        Ok(m) => m,
         Err(e) => {
-            eprintln!("beamr: {e}");
-            return ExitCode::from(2);
+            // Help and version go to standard output and are no errors; a closed stream changes nothing.
+            let _ = e.print();
+            return ExitCode::from(if e.use_stderr() { USAGE } else { 0 });
         }
     };
-    let mut bare = BareOptions::new(otp);
-    bare.paths = options;
-    bare.workers = workers;
-    let system = match System::bare(bare) {
-        Ok(s) => s,
-        Err(e) => {
-            eprintln!("beamr: {e}");
-            return ExitCode::from(2);
-        }
-    };
-    beamr::run::main(&system, &target, &rest)
+    match matches.subcommand() {
+        Some(("run", m)) => run::run(m),
+        Some(("inspect", m)) => inspect::inspect(m),
+        _ => ExitCode::from(USAGE),
+    }
 }

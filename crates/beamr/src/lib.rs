@@ -2,8 +2,11 @@
 
 #![deny(missing_docs)]
 
+pub mod inspect;
 pub mod io_server;
 pub mod loader;
 pub mod otp;
 pub mod run;
 pub mod system;
+
+pub use beamr_file as file;

@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use beamr_abi::Ctx;
 use beamr_interp::Interp;
-use beamr_term::{AtomTable, Tables, Word, atoms};
+use beamr_term::copy::{CopyMode, copy};
+use beamr_term::{AtomTable, Build, Fragment, Tables, Word, atoms};
 use beamr_vm::code::server::Capabilities;
 use beamr_vm::code::{CodeServer, LoadError, ModuleTable, Trust};
 use beamr_vm::door::{Door, LiveDoor, Stream};
-use beamr_vm::process::VmProcessSide;
+use beamr_vm::native_process::NativeStep;
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
+use beamr_vm::process::{Carried, VmProcessSide};
+use beamr_vm::rt;
 use beamr_vm::vm::{StartError, Vm, VmOptions, VmParts};
 
 use crate::io_server::IoServer;
@@ -63,6 +67,8 @@ pub struct System {
     pub vm: Arc<Vm>,
     /// The process that serves standard input and output: pid 0, registered as `user`.
     pub user: Word,
+    /// The process that serves standard error, registered as `standard_error`.
+    pub standard_error: Word,
     /// The loader of the first namespace.
     pub loader: Arc<FolderLoader>,
 }
@@ -118,8 +124,77 @@ impl System {
             Ok(pid)
         };
         let user = start(Stream::Out, true, atoms::USER)?;
-        start(Stream::Err, false, atoms::STANDARD_ERROR)?;
-        Ok(System { vm, user, loader })
+        let standard_error = start(Stream::Err, false, atoms::STANDARD_ERROR)?;
+        let weak = Arc::downgrade(&vm);
+        // Reports of crashes, as long as no logger runs: `{log, Level, Format, Args, Metadata}`.
+        let hook = move |report: Word, tables: &Tables| {
+            let (Some(vm), Some([_, level, format, args, _])) = (weak.upgrade(), report.as_tuple())
+            else {
+                return;
+            };
+            let request = report_request(tables, vm.system_time_us(), *level, *format, *args);
+            vm.send(standard_error, request);
+        };
+        // A fresh VM has no hook yet.
+        let _ = vm.hooks.log.set(Box::new(hook));
+        Ok(System {
+            vm,
+            user,
+            standard_error,
+            loader,
+        })
+    }
+    /// Returns when everything that was sent to the standard streams before has been written.
+    pub fn flush(&self) {
+        for server in [self.user, self.standard_error] {
+            self.request(server, |f| {
+                let empty = f.binary(&[]);
+                f.tuple(&[atoms::PUT_CHARS.word(), atoms::LATIN1.word(), empty])
+            });
+        }
+    }
+    /// Writes a text to standard error and waits until it is out.
+    pub fn complain(&self, text: &str) {
+        let text = text.to_owned();
+        self.request(self.standard_error, move |f| {
+            let bytes = f.binary(text.as_bytes());
+            f.tuple(&[atoms::PUT_CHARS.word(), atoms::UNICODE.word(), bytes])
+        });
+    }
+    /// One I/O request from a process made for it, which ends with the answer.
+    fn request(&self, server: Word, request: impl Fn(&mut Fragment) -> Word + Send + 'static) {
+        let mut sent = false;
+        let asker = move |ctx: &mut Ctx| {
+            if !sent {
+                sent = true;
+                let me = ctx.self_pid();
+                let message = Carried::build(32, |f| {
+                    let r = request(f);
+                    f.tuple(&[atoms::IO_REQUEST.word(), me, atoms::OK.word(), r])
+                });
+                let message = message.adopt(ctx.heap());
+                if rt::send(ctx, server, message).is_err() {
+                    return NativeStep::Exit(atoms::NOPROC.word());
+                }
+            }
+            match rt::next_message(ctx) {
+                Ok(Some(_)) => NativeStep::Exit(atoms::NORMAL.word()),
+                Ok(None) => NativeStep::Wait,
+                Err(_) => NativeStep::Continue,
+            }
+        };
+        let spawned = self.vm.spawn(
+            &self.vm.default_namespace(),
+            Start::Native(Box::new(asker)),
+            &SpawnOptions::default(),
+            None,
+        );
+        if let Ok(pid) = spawned {
+            // The answer's content does not matter: a closed stream is no reason to stay.
+            let _ = self
+                .vm
+                .run_until_exit(pid, Some(std::time::Duration::from_secs(10)));
+        }
     }
     /// Spawns `module:function(args...)` with the system's I/O process as group leader. Its exit is noted.
     pub fn spawn(&self, module: Word, function: Word, args: Word) -> Result<Word, SpawnError> {
@@ -132,8 +207,92 @@ impl System {
     }
 }
 
+/// The text of a report as the default handler prints it, as an I/O request that formats it in Erlang.
+fn report_request(tables: &Tables, time_us: i64, level: Word, format: Word, args: Word) -> Carried {
+    let level = level
+        .as_atom()
+        .map_or(String::new(), |a| tables.atoms.text(a).to_uppercase());
+    let head = format!("={level} REPORT==== {} ===\n", utc_text(time_us));
+    let atom = |t: &str| tables.atoms.intern(t).map_or(Word::NIL, |a| a.word());
+    Carried::build(256, |f| {
+        let format = copy(format, f, CopyMode::Share);
+        let args = copy(args, f, CopyMode::Share);
+        let mut chars = format;
+        let mut items = Vec::new();
+        while let Some((h, t)) = chars.as_cons() {
+            items.push(h);
+            chars = t;
+        }
+        let text: Vec<Word> = head
+            .chars()
+            .map(|c| Word::fixnum(i64::from(c as u32)))
+            .chain(items)
+            .chain("~n".chars().map(|c| Word::fixnum(i64::from(c as u32))))
+            .collect();
+        let format = f.list(text);
+        let call = f.list([format, args]);
+        let request = f.tuple(&[
+            atoms::PUT_CHARS.word(),
+            atoms::UNICODE.word(),
+            atom("io_lib"),
+            atom("format"),
+            call,
+        ]);
+        // Nobody waits for the answer.
+        f.tuple(&[
+            atoms::IO_REQUEST.word(),
+            Word::pid(u64::MAX >> 4),
+            atoms::OK.word(),
+            request,
+        ])
+    })
+}
+
+/// `1-Dec-2026::15:26:07.123456`, in UTC.
+fn utc_text(time_us: i64) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let seconds = time_us.div_euclid(1_000_000);
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days since 0000-03-01 in the proleptic Gregorian calendar, in eras of 400 years.
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let day = doy - (153 * mp + 2) / 5 + 1;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    format!(
+        "{day}-{}-{year}::{:02}:{:02}:{:02}.{:06}",
+        MONTHS[month as usize - 1],
+        of_day / 3600,
+        of_day / 60 % 60,
+        of_day % 60,
+        time_us.rem_euclid(1_000_000)
+    )
+}
+
 impl Drop for System {
     fn drop(&mut self) {
         self.vm.shutdown();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn dates() {
+        assert_eq!(super::utc_text(0), "1-Jan-1970::00:00:00.000000");
+        assert_eq!(
+            super::utc_text(1_709_210_096_000_007),
+            "29-Feb-2024::12:34:56.000007"
+        );
+        assert_eq!(
+            super::utc_text(4_102_444_799_999_999),
+            "31-Dec-2099::23:59:59.999999"
+        );
     }
 }
