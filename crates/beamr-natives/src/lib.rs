@@ -23,6 +23,7 @@ pub const TABLES: &[&[NativeEntry]] = &[
     atomics::TABLE,
     binary::TABLE,
     erlang::binaries::TABLE,
+    erlang::code::TABLE,
     erlang::errors::TABLE,
     erlang::lists::TABLE,
     erlang::numbers::TABLE,

@@ -1,6 +1,7 @@
 //! `erlang`, by subject: what a file is named after is what its natives work on.
 
 pub mod binaries;
+pub mod code;
 pub mod errors;
 pub mod lists;
 pub mod numbers;

@@ -375,6 +375,18 @@ impl CodeServer {
     }
 }
 
+/// A chunk of a module file (`erts_internal:beamfile_chunk/2`); `None` when the file has none of that name or is no
+/// module file.
+pub fn file_chunk(bytes: &[u8], name: &[u8; 4]) -> Option<Vec<u8>> {
+    let file = BeamFile::parse(bytes).ok()?;
+    file.chunk(name).map(<[u8]>::to_vec)
+}
+
+/// The MD5 of a module file (`code:module_md5/1`).
+pub fn file_md5(bytes: &[u8]) -> Option<[u8; 16]> {
+    Some(Module::decode(&BeamFile::parse(bytes).ok()?).ok()?.md5)
+}
+
 /// Checks of a file that nobody vouches for.
 fn validate(module: &Module) -> Result<(), LoadError> {
     beamr_file::validate(module)

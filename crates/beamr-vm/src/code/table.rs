@@ -8,7 +8,7 @@
 //! but a process that runs meanwhile may see the export of one module before that of another.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use beamr_abi::{NativeEntry, NativeTable};
@@ -78,6 +78,8 @@ struct Modules {
     old: Option<Arc<Instance>>,
     pending: Option<Arc<Instance>>,
     runner: Option<Word>,
+    /// Whose call ran an `on_load` function that failed: that call finds no function, and does not load again.
+    failed: Option<Word>,
 }
 
 type Map = HashMap<Atom, Modules>;
@@ -95,6 +97,7 @@ pub struct ModuleTable {
     /// Held while a module is loaded on first call, so that it is loaded once.
     loading: Mutex<()>,
     loader: Option<Arc<dyn ModuleLoader>>,
+    trusts_binaries: AtomicBool,
 }
 
 impl std::fmt::Debug for ModuleTable {
@@ -123,6 +126,7 @@ impl ModuleTable {
             modules: RwLock::default(),
             loading: Mutex::default(),
             loader,
+            trusts_binaries: AtomicBool::new(false),
             server,
         };
         let s = &table.server;
@@ -164,6 +168,19 @@ impl ModuleTable {
     /// Whether modules are loaded on first call.
     pub fn loads_on_call(&self) -> bool {
         self.loader.is_some()
+    }
+    /// How files are taken that programs of the namespace load themselves (`code:load_binary/3`): untrusted unless said otherwise.
+    pub fn binary_trust(&self) -> Trust {
+        if self.trusts_binaries.load(Ordering::Relaxed) {
+            Trust::Trusted
+        } else {
+            Trust::Untrusted
+        }
+    }
+    /// Sets what [`ModuleTable::binary_trust`] gives.
+    pub fn set_binary_trust(&self, trust: Trust) {
+        let yes = trust == Trust::Trusted;
+        self.trusts_binaries.store(yes, Ordering::Relaxed);
     }
     /// For `Ctx::exports`.
     pub fn exports_ptr(&self) -> *const AtomicPtr<u64> {
@@ -240,8 +257,13 @@ impl ModuleTable {
     ) -> Result<Arc<Image>, LoadError> {
         // One namespace never holds an image twice: current and old code must be told apart.
         let free = |image: &Arc<Image>| {
-            let slot = self.instances.as_slice().get(image.id as usize);
-            slot.is_some_and(|s| s.load(Ordering::Acquire).is_null())
+            let map = self.map();
+            map.get(&image.module()).is_none_or(|m| {
+                let held = [&m.current, &m.old, &m.pending];
+                !held
+                    .iter()
+                    .any(|h| h.as_ref().is_some_and(|i| i.image.id == image.id))
+            })
         };
         self.server.image(bytes, trust, self.granted, expect, &free)
     }
@@ -335,6 +357,10 @@ impl ModuleTable {
         let exports = &self.server.tables.exports;
         exports.id(module, atoms::ON_LOAD, on_load::HIDDEN_ARITY)
     }
+    /// Whether any native of this name belongs to the namespace (its `load_nif` then succeeds).
+    pub fn has_natives_of(&self, module: &str) -> bool {
+        self.natives.iter().any(|e| e.module == module)
+    }
     /// Who asks may run the pending `on_load` function of a module (`erlang:call_on_load_function/1` traps to the export).
     pub fn begin_on_load(&self, module: Atom, pid: Word) -> PendingOnLoad {
         let mut map = self.map_mut();
@@ -373,7 +399,7 @@ impl ModuleTable {
         let Some(instance) = m.pending.take() else {
             return Ok(false);
         };
-        m.runner = None;
+        let runner = m.runner.take();
         if let Ok(id) = self.on_load_id(module) {
             self.set_export(id, std::ptr::null());
         }
@@ -381,13 +407,25 @@ impl ModuleTable {
             instance.ready.store(true, Ordering::Release);
             self.make_current(m, instance)?;
         } else {
+            m.failed = runner;
             self.drop_instance(&instance);
         }
         Ok(true)
     }
+    /// Whether the `on_load` function that `pid` ran for its call has just failed; says so once.
+    pub fn take_failed(&self, module: Atom, pid: Word) -> bool {
+        let failed = |m: &Modules| m.failed == Some(pid);
+        if !self.map().get(&module).is_some_and(failed) {
+            return false;
+        }
+        let mut map = self.map_mut();
+        map.get_mut(&module)
+            .is_some_and(|m| m.failed.take().is_some())
+    }
     fn drop_instance(&self, instance: &Arc<Instance>) {
         instance.unbind_funs();
-        self.set_instance(instance.image.id, std::ptr::null());
+        // The instance stays in its array: should the code still run, it finds what it needs. Only
+        // `CodeServer::release` ends that.
         self.server.bury(instance.image.clone());
         self.server.keep_instance(instance.clone());
     }
@@ -414,13 +452,10 @@ impl ModuleTable {
         }
         Ok(true)
     }
-    /// Drops old code; false when there was none. The image is kept until its literals are out of all heaps
-    /// ([`CodeServer::purged`]).
-    ///
-    /// # Safety
-    /// No process of the namespace runs or will return into the old code, or refers to a fun of it
-    /// ([`super::old_code::uses`]).
-    pub unsafe fn purge(&self, module: Atom) -> bool {
+    /// Drops old code; false when there was none. Whoever purges has made sure that no process uses it
+    /// ([`super::old_code::uses`]); should one do so all the same, it goes on in code that is no longer known: image and instance are
+    /// kept until [`CodeServer::release`].
+    pub fn purge(&self, module: Atom) -> bool {
         let mut map = self.map_mut();
         let Some(m) = map.get_mut(&module) else {
             return false;

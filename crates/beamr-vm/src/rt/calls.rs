@@ -56,7 +56,7 @@ pub unsafe fn resolve(regs: &mut Regs, module: Word, function: Word, arity: usiz
     // A name without number is defined nowhere; calls of such names do not fill the table.
     let mut id = exports.lookup(m, f, arity);
     let mut at = id.map_or(std::ptr::null(), |id| head.modules().export(id));
-    if at.is_null() && loads(head.modules(), m) {
+    if at.is_null() && loads(&mut regs.ctx, head.modules(), m) {
         id = exports.lookup(m, f, arity);
         at = id.map_or(std::ptr::null(), |id| head.modules().export(id));
     }
@@ -79,15 +79,17 @@ pub unsafe fn resolve_export(regs: &mut Regs, export: ExportId) -> CodePos {
         return at;
     }
     match regs.ctx.tables().exports.mfa(export) {
-        Some((m, _, _)) if loads(table, m) => table.export(export),
+        Some((m, _, _)) if loads(&mut regs.ctx, table, m) => table.export(export),
         _ => std::ptr::null(),
     }
 }
 
 /// Loads a module that is not there, in a namespace that does so. True when it is now.
-fn loads(table: &ModuleTable, module: Atom) -> bool {
+fn loads(ctx: &mut Ctx, table: &ModuleTable, module: Atom) -> bool {
     // A file that cannot be loaded was reported to the loader; the function does not exist.
-    table.loads_on_call() && matches!(table.ensure_loaded(module), Ok(Ensured::Loaded))
+    table.loads_on_call()
+        && !table.take_failed(module, ctx.self_pid())
+        && matches!(table.ensure_loaded(module), Ok(Ensured::Loaded))
 }
 
 /// A call of a function that does not exist, arguments in x0..arity: goes to the error handler, or raises `undef` at `ip`.
@@ -171,7 +173,7 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
             let head = WorkerCode::of(ctx);
             let table = head.modules();
             let mut code = entry.code.load(Ordering::Acquire);
-            if code.is_null() && loads(table, entry.module) {
+            if code.is_null() && loads(ctx, table, entry.module) {
                 code = entry.code.load(Ordering::Acquire);
             }
             if !code.is_null() {

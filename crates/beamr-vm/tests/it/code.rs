@@ -39,8 +39,8 @@ fn loading_again_makes_the_current_code_old() {
         Err(FinishError::NotPurged(vec![m]))
     );
     assert_eq!(t.delete(m), Err(NotPurged));
-    assert!(unsafe { t.purge(m) });
-    assert!(!unsafe { t.purge(m) });
+    assert!(t.purge(m));
+    assert!(!t.purge(m));
     assert!(t.old(m).is_none());
     assert_eq!(t.delete(m), Ok(true));
     assert_eq!(t.delete(m), Ok(false));
@@ -133,7 +133,7 @@ fn namespaces_share_images_and_nothing_else() {
     let entry = |t: &ModuleTable| t.current(m.module()).unwrap().funs[0];
     assert_ne!(entry(&a), entry(&b));
     a.delete(m.module()).unwrap();
-    assert!(unsafe { a.purge(m.module()) });
+    assert!(a.purge(m.module()));
     // The purge took the code of a's funs only.
     let code = |e: *const beamr_term::FunEntry| unsafe { (*e).code.load(Ordering::Relaxed) };
     assert!(!code(entry(&b)).is_null());

@@ -1,4 +1,5 @@
 //! Whole VMs: files in, results out.
 
+mod code;
 mod traces;
 mod world;

@@ -71,13 +71,24 @@ impl World {
     }
     /// Runs `module:function(args...)` as a process and gives its exit reason as text.
     pub fn exit_of(&self, module: &str, function: &str, args: &[i64]) -> String {
+        self.exit_with(module, function, |_| {
+            args.iter().map(|a| Word::fixnum(*a)).collect()
+        })
+    }
+    /// The same with arguments of any kind.
+    pub fn exit_with(
+        &self,
+        module: &str,
+        function: &str,
+        args: impl FnOnce(&mut Fragment) -> Vec<Word>,
+    ) -> String {
         let t = &self.vm.tables;
         let (m, f) = (
             t.atoms.intern(module).unwrap(),
             t.atoms.intern(function).unwrap(),
         );
         let mut fragment = Fragment::with_capacity(64);
-        let args: Vec<Word> = args.iter().map(|a| Word::fixnum(*a)).collect();
+        let args = args(&mut fragment);
         let args = fragment.list(args);
         let pid = self.vm.spawn_mfa(m, f, args).unwrap();
         let end = self
