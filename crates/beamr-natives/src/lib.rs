@@ -22,6 +22,7 @@ use beamr_term::Release;
 pub const TABLES: &[&[NativeEntry]] = &[
     atomics::TABLE,
     binary::TABLE,
+    erlang::apply::TABLE,
     erlang::binaries::TABLE,
     erlang::code::TABLE,
     erlang::errors::TABLE,

@@ -89,9 +89,10 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
         } => {
             let r = reg(*src)?;
             if *checked {
+                // What is no tuple has none of the sizes.
                 let s = e.reg(r);
-                e.op(tests::check_tuple);
-                e.halves(s, 0, 0, 0);
+                e.op(by_reg!(r, S => tests::test::<S, tests::IsTuple>));
+                e.halves_label(s, 0, *fail);
             }
             let values: Vec<(u64, Label)> = pairs
                 .iter()

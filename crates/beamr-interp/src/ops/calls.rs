@@ -290,11 +290,25 @@ unsafe fn export_fun(fun: Word, arity: usize) -> Option<u32> {
 /// A call of a fun that has no code yet, has another arity, or is no fun. After an exception x0 is
 /// [`Word::NONE`]; registers are saved, no return address is pushed.
 #[inline(never)]
-unsafe fn late_fun(regs: &mut beamr_abi::Regs, ip: CodePos, fun: Word, arity: usize) -> Target {
+pub(crate) unsafe fn late_fun(
+    regs: &mut beamr_abi::Regs,
+    ip: CodePos,
+    fun: Word,
+    arity: usize,
+) -> Target {
     if arity == 0 {
         regs.x[0] = Word::NIL;
     }
     rt::bad_fun(regs, ip, fun, arity)
+}
+
+/// Whether [`fun_target`] finds code (or a function that is undefined) without an exception.
+pub(crate) unsafe fn is_callable(fun: Word, arity: usize) -> bool {
+    if fun.subtag() == Some(Subtag::Fun) {
+        let entry = &*(fun.field(1) as usize as *const FunEntry);
+        return entry.arity as usize == arity && !entry.code.load(Ordering::Acquire).is_null();
+    }
+    export_fun(fun, arity).is_some()
 }
 
 /// Where a trap to `fun` goes. Registers are saved, the return address is on the stack.

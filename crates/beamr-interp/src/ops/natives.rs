@@ -11,7 +11,7 @@ use beamr_vm::rt;
 use crate::machine::{
     Ip, M, STOP_EXITED, STOP_PREEMPTED, STOP_WAITING, handlers, plain_error, save_process,
 };
-use crate::ops::calls::{Leave, Target, export_or_undefined, fun_target};
+use crate::ops::calls::{Leave, Target, export_or_undefined, fun_target, is_callable, late_fun};
 use crate::stubs;
 
 /// Flag of the instruction: look for signals after the call (the native may have sent one to its own process).
@@ -244,8 +244,8 @@ pub(crate) unsafe fn escape(
             raise.info = beamr_abi::ErrorInfo::Default;
             Step::go(rt::raise(regs, ip, raise, Some(entry), Some(&args)))
         }
-        Pending::Trap { target, args } => trap(regs, ip, target, &args, false),
-        Pending::YieldTo { target, args } => trap(regs, ip, target, &args, true),
+        Pending::Trap { target, args } => trap(regs, ip, after, target, &args, false),
+        Pending::YieldTo { target, args } => trap(regs, ip, after, target, &args, true),
         Pending::Wait => {
             suspend(regs, stubs::position(entry), arity);
             Step::stop(STOP_WAITING)
@@ -280,6 +280,7 @@ pub(crate) unsafe fn escape(
 unsafe fn trap(
     regs: &mut Regs,
     ip: CodePos,
+    after: Ip,
     target: TrapTarget,
     args: &[Word],
     give_up: bool,
@@ -307,12 +308,23 @@ unsafe fn trap(
             live: n,
         },
         TrapTarget::Fun(_) => {
-            let t = fun_target(regs, ip, fun, n);
-            if regs.x[0].is_none() {
-                // Raised.
-                return Step::go(t.pos);
+            if is_callable(fun, n) {
+                fun_target(regs, ip, fun, n)
+            } else {
+                // An exception is raised in the frame of the call: its return address is not on the stack.
+                if !after.is_null() {
+                    let heap = regs.ctx.heap();
+                    heap.stop = heap.stop.add(1);
+                }
+                let t = late_fun(regs, ip, fun, n);
+                if regs.x[0].is_none() || t.pos.is_null() {
+                    return Step::go(t.pos);
+                }
+                if !after.is_null() {
+                    push(regs, after);
+                }
+                t
             }
-            t
         }
     };
     if pos.is_null() {

@@ -7,7 +7,6 @@ use beamr_term::{Subtag, Word};
 use crate::glue;
 use crate::machine::{Kind, handlers};
 use crate::ops::data::field_of;
-use crate::ops::exceptions::badarg;
 
 /// A type test as a type parameter.
 pub(crate) trait Check {
@@ -300,13 +299,6 @@ handlers! {
             }
         }
         m.branch(3)
-    }
-    /// In front of a `select_*` over the header of a tuple: half 4 term.
-    fn check_tuple(m) {
-        if IsTuple::check(m.any(m.half(4))) {
-            return m.next(2);
-        }
-        m.slow(badarg)
     }
 }
 

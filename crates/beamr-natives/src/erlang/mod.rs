@@ -1,5 +1,6 @@
 //! `erlang`, by subject: what a file is named after is what its natives work on.
 
+pub mod apply;
 pub mod binaries;
 pub mod code;
 pub mod errors;
