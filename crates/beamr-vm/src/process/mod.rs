@@ -26,7 +26,7 @@ pub mod spawn;
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use beamr_abi::{Body, Ctx};
 use beamr_sync::{Priority, ProcState, SignalQueue, SlotId, Task, TimerHandle};
@@ -53,8 +53,6 @@ pub struct Slot {
     pub namespace: Arc<Namespace>,
     pub(crate) state: ProcState,
     pub(crate) queue: SignalQueue<Signal>,
-    /// A signal that is not a message was pushed since the runner last looked.
-    pub(crate) attention: AtomicBool,
     pub(crate) priority: AtomicU8,
     /// Who watches the exit from outside, see `exit`.
     pub(crate) watch: AtomicU8,
@@ -85,7 +83,6 @@ impl Slot {
             namespace,
             state,
             queue: SignalQueue::new(),
-            attention: AtomicBool::new(false),
             priority: AtomicU8::new(own.priority as u8),
             watch: AtomicU8::new(0),
             body: AtomicPtr::new(Box::into_raw(body)),

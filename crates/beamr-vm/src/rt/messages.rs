@@ -1,7 +1,5 @@
 //! Sending, receiving, waiting, signals.
 
-use std::sync::atomic::Ordering;
-
 use beamr_abi::{Ctx, Pending, Regs};
 use beamr_term::{Word, atoms};
 
@@ -240,31 +238,17 @@ pub fn marker_use(ctx: &mut Ctx, reference: Word) {
     }
 }
 
-/// Whether signals wait that must be handled before the process goes on (checked by the engine when a slice starts and where a native
-/// returned); handles them. `Err` as for [`loop_rec`].
+/// Whether the process goes on (checked by the engine when a slice starts and where a native returned). `Err` as for [`loop_rec`].
+///
+/// Signals are not handled here: the scheduler did so when the slice began, and in between only receives and natives that
+/// say so do, as in OTP (`monitor(process, Dead)` followed by `demonitor` finds the monitor).
 ///
 /// # Safety
 /// The contract of the module.
 #[inline]
 pub unsafe fn poll_signals(regs: &mut Regs) -> Result<(), CodePos> {
-    let slot = slot_of(&regs.ctx);
-    if !slot.attention.load(Ordering::Relaxed) {
-        return Ok(());
-    }
-    poll_slowly(regs)
-}
-
-#[cold]
-#[inline(never)]
-fn poll_slowly(regs: &mut Regs) -> Result<(), CodePos> {
-    let ctx = &mut regs.ctx;
-    let o = own(ctx);
-    if handle_all(worker(ctx), slot_of(ctx), o) {
+    if own(&regs.ctx).dying.is_some() {
         return Err(std::ptr::null());
-    }
-    if !o.deferred.is_empty() {
-        // Answered between slices: let this one end.
-        ctx.fcalls = ctx.fcalls.min(0);
     }
     Ok(())
 }

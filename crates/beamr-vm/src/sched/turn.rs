@@ -169,9 +169,9 @@ impl Turn {
                     continue;
                 }
             }
-            let attention =
-                !ready || slot.attention.load(Ordering::Relaxed) || own.middle.is_some();
-            if attention && handle_all(worker, slot, own) {
+            // Everything, also plain messages: a sender that finds the queue not empty does not notify, so
+            // nothing that was announced before this run may be left in it when the run ends.
+            if (!slot.queue.is_empty() || own.middle.is_some()) && handle_all(worker, slot, own) {
                 continue;
             }
             if !own.deferred.is_empty() && !body.is_null() {
@@ -362,6 +362,8 @@ fn after(end: EndRun) -> After {
 impl Worker {
     /// Shrinks the heap of a process that hibernates.
     fn hibernate(&self, process: &mut Process) {
+        let min = std::mem::replace(&mut process.body.heap.min_size, 0);
         self.collect_at_rest(process, true);
+        process.body.heap.min_size = min;
     }
 }

@@ -1,7 +1,5 @@
 //! What each signal does to its receiver. Runs on the receiver's runner.
 
-use std::sync::atomic::Ordering;
-
 use beamr_abi::ExceptionClass;
 use beamr_sync::signal_queue::Node;
 use beamr_term::{Build, Word, atoms};
@@ -21,9 +19,6 @@ use crate::sched::Worker;
 pub(crate) fn handle_all(w: &Worker, slot: &Slot, own: &mut Own) -> bool {
     if own.dying.is_some() {
         return true;
-    }
-    if slot.attention.load(Ordering::Relaxed) {
-        slot.attention.swap(false, Ordering::AcqRel);
     }
     let mut h = Handler { w, slot, own };
     loop {
@@ -58,7 +53,6 @@ pub(crate) fn take_messages(slot: &Slot, own: &mut Own) {
         } else {
             batch.put_back(node);
             own.middle = Some(batch);
-            slot.attention.store(true, Ordering::Release);
             return;
         }
     }

@@ -20,7 +20,6 @@ pub mod request;
 pub mod suspend;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use beamr_sync::SlotId;
 use beamr_term::Atom;
@@ -130,11 +129,7 @@ pub(crate) unsafe fn count(slot: &Slot) -> Arc<Slot> {
 /// Pushes a signal to a slot and wakes its process. Gives it back when the process is dead.
 #[inline]
 pub(crate) fn push_to(w: &Worker, slot: &Slot, signal: Signal) -> Result<(), Signal> {
-    let is_message = matches!(signal, Signal::Message(_));
     let was_empty = slot.queue.push(signal)?;
-    if !is_message {
-        slot.attention.store(true, Ordering::Release);
-    }
     if was_empty && slot.state.notify() {
         // SAFETY: slots live in the `Arc`s that the process table hands out.
         w.enqueue(unsafe { count(slot) });

@@ -164,3 +164,36 @@ fn a_suspended_process_can_be_killed() {
     w.run();
     assert_eq!(w.exit_of(a), "killed");
 }
+
+#[test]
+fn signals_behind_unread_messages_wake_a_suspended_process() {
+    use beamr_vm::process::info::{InfoItem, process_info};
+    use beamr_vm::signal::suspend::{SuspendOptions, suspend_process};
+    let w = world();
+    let said = w.said.clone();
+    w.spawn(vec![
+        step(move |ctx| {
+            // Suspended before it ever ran: it is parked as ready, with a message that it has not looked at.
+            let child = script(vec![forever()]);
+            let s = beamr_vm::process::spawn::spawn_start(ctx, child, &SpawnOptions::default());
+            let pid = s.unwrap().pid;
+            beamr_vm::process::process(ctx).native_state = pid;
+            let options = SuspendOptions {
+                asynchronous: true,
+                ..Default::default()
+            };
+            suspend_process(ctx, pid, options).unwrap();
+            beamr_vm::rt::send(ctx, pid, Word::fixnum(1)).unwrap();
+            Flow::Next
+        }),
+        pause(3),
+        step(move |ctx| {
+            let pid = beamr_vm::process::process(ctx).native_state;
+            let r = process_info(ctx, pid, &[InfoItem::Status, InfoItem::MessageQueueLen]);
+            let info = flow!(native(ctx, r)).unwrap();
+            said.term(ctx, "info", info);
+            Flow::Next
+        }),
+    ]);
+    assert_eq!(w.run(), ["info [{status,suspended},{message_queue_len,1}]"]);
+}
