@@ -43,6 +43,7 @@ fn try_run(m: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Some(n) => usize::from(*n),
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
+    options.halt_exits = true;
     let system = System::bare(options)?;
     Ok(match beamr::run::run(&system, &target, &args)? {
         Outcome::Done => ExitCode::SUCCESS,

@@ -7,10 +7,15 @@
 mod atomics;
 mod binary;
 mod erlang;
+mod erts_debug;
+pub mod identity;
 mod iolist;
 mod lists;
 mod maps;
 mod math;
+mod os;
+pub mod packet;
+mod persistent_term;
 mod resources;
 mod support;
 mod unicode;
@@ -24,18 +29,29 @@ pub const TABLES: &[&[NativeEntry]] = &[
     binary::TABLE,
     erlang::apply::TABLE,
     erlang::binaries::TABLE,
+    erlang::calendar::TABLE,
     erlang::code::TABLE,
     erlang::errors::TABLE,
+    erlang::external::TABLE,
+    erlang::funs::TABLE,
+    erlang::ids::TABLE,
     erlang::lists::TABLE,
     erlang::numbers::TABLE,
+    erlang::packets::TABLE,
     erlang::process::TABLE,
+    erlang::system::TABLE,
+    erlang::tasks::TABLE,
     erlang::text::TABLE,
     erlang::time::TABLE,
+    erlang::tracing::TABLE,
     erlang::tuples::TABLE,
     erlang::types::TABLE,
+    erts_debug::TABLE,
     lists::TABLE,
     maps::TABLE,
     math::TABLE,
+    os::TABLE,
+    persistent_term::TABLE,
     unicode::TABLE,
 ];
 

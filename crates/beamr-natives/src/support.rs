@@ -1,7 +1,7 @@
 //! Helpers that natives of several modules share: argument reading, list building, long loops.
 
 use beamr_abi::{Ctx, Escape};
-use beamr_term::{Alloc, Atom, Word};
+use beamr_term::{Alloc, Atom, Tables, Word};
 
 /// List cells a native walks in one step before it charges the slice and traps to itself.
 pub const STEP: usize = 16_000;
@@ -25,6 +25,13 @@ pub fn index(ctx: &mut Ctx, w: Word) -> Result<usize, Escape> {
 #[inline]
 pub fn atom(ctx: &mut Ctx, w: Word) -> Result<Atom, Escape> {
     w.as_atom().ok_or_else(|| ctx.badarg())
+}
+
+/// The text of an atom, `None` for anything else.
+#[inline]
+pub fn name<'a>(ctx: &Ctx, w: Word) -> Option<&'a str> {
+    let tables: &'a Tables = ctx.tables();
+    w.as_atom().map(|a| tables.atoms.text(a))
 }
 
 /// The items of a proper list; `badarg` for anything else.

@@ -59,6 +59,11 @@ impl Tables {
     pub fn set_local_node(&self, name: Atom, creation: u32) {
         *self.local_node.write().unwrap_or_else(|e| e.into_inner()) = (name, creation);
     }
+    /// The other nodes that were ever named.
+    pub fn known_nodes(&self) -> Vec<Arc<NodeEntry>> {
+        let nodes = self.nodes.read().unwrap_or_else(|e| e.into_inner());
+        nodes.values().cloned().collect()
+    }
     /// The entry of another node, made if need be.
     pub fn node(&self, name: Atom, creation: u32) -> Arc<NodeEntry> {
         if let Some(n) = self

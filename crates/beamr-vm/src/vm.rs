@@ -4,7 +4,7 @@
 //! [`vm_of`](crate::process::vm_of). It has no process-wide state: any number of them live side by side. With workers it runs by itself from
 //! [`Vm::new`] to [`Vm::shutdown`]; without (`workers: 0`) it runs on whichever thread calls [`Vm::run_until_idle`].
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
@@ -60,6 +60,30 @@ impl Default for VmOptions {
             fullsweep_after: 65535,
             max_heap_size: (0, MaxHeap::default()),
             thread_stack: 8 << 20,
+        }
+    }
+}
+
+/// Settings of new processes that a running VM may change (`erlang:system_flag/2`).
+#[derive(Debug)]
+pub struct Defaults {
+    /// `fullsweep_after`.
+    pub fullsweep_after: AtomicU32,
+    /// `min_heap_size` in words.
+    pub min_heap_size: AtomicUsize,
+    /// `min_bin_vheap_size` in words.
+    pub min_bin_vheap_size: AtomicUsize,
+    /// `max_heap_size`.
+    pub max_heap_size: RwLock<(usize, MaxHeap)>,
+}
+
+impl Defaults {
+    fn new(options: &VmOptions) -> Defaults {
+        Defaults {
+            fullsweep_after: AtomicU32::new(u32::from(options.fullsweep_after)),
+            min_heap_size: AtomicUsize::new(options.min_heap_size),
+            min_bin_vheap_size: AtomicUsize::new(crate::gc::sizes::DEFAULT_MIN_VIRTUAL),
+            max_heap_size: RwLock::new(options.max_heap_size),
         }
     }
 }
@@ -184,13 +208,43 @@ pub type SendHook = Box<dyn Fn(&mut Ctx, Word, Word) -> Result<(), Pending> + Se
 /// Gets what would go to the logger when there is none: `{log, Level, Format, Args, Metadata}`.
 pub type LogHook = Box<dyn Fn(Word, &Tables) + Send + Sync>;
 
+/// How a VM is asked to end: `erlang:halt/2`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Halt {
+    /// With this status.
+    Status(i32),
+    /// As an abnormal end that the operating system should notice (`halt(abort)`).
+    Abort,
+    /// With status 1 after this text (`halt("text")`).
+    Crash(String),
+}
+
+impl Halt {
+    /// The status of a program that ends so.
+    pub fn status(&self) -> i32 {
+        match self {
+            Halt::Status(n) => *n,
+            Halt::Abort => 134,
+            Halt::Crash(_) => 1,
+        }
+    }
+}
+
+/// Called on the worker that runs `halt`, before anything else stops; a program ends itself here. The flag says whether
+/// output is to be flushed.
+pub type HaltHook = Box<dyn Fn(&Halt, bool) + Send + Sync>;
+
 /// What other parts of the system plug into a VM, each once.
 #[derive(Default)]
 pub struct Hooks {
+    /// `erlang:halt`. Without it (and when it returns) the VM stops running processes, and its host is told.
+    pub halt: OnceLock<HaltHook>,
     /// `Port ! Message`.
     pub port_send: OnceLock<SendHook>,
     /// `RemotePid ! Message`, `{Name, Node} ! Message`.
     pub remote_send: OnceLock<SendHook>,
+    /// Remarks for the host ([`Vm::note`]).
+    pub note: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
     /// Reports without a logger.
     pub log: OnceLock<LogHook>,
 }
@@ -211,6 +265,8 @@ pub struct Vm {
     pub server: Arc<CodeServer>,
     /// Options it was made with.
     pub options: VmOptions,
+    /// What processes get that say nothing else.
+    pub defaults: Defaults,
     /// Plugs.
     pub hooks: Hooks,
     /// What is done when a process dies.
@@ -231,6 +287,7 @@ pub struct Vm {
     pub(crate) message_timers: MessageTimers,
     pub(crate) dirty: DirtyPools,
     pub(crate) stopping: AtomicBool,
+    halted: OnceLock<Halt>,
     namespaces: RwLock<Vec<Arc<Namespace>>>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     cooperative: Mutex<Option<Turn>>,
@@ -311,6 +368,9 @@ pub enum WaitError {
     /// A cooperative VM has nothing to run, no timer, and the process waits.
     #[error("the process waits and nothing will wake it")]
     Stuck,
+    /// The VM was halted ([`Vm::halted`]).
+    #[error("the VM was halted")]
+    Halted,
 }
 
 /// How a cooperative run ended.
@@ -357,6 +417,8 @@ impl Vm {
             extensions: Extensions::default(),
             message_timers: MessageTimers::default(),
             stopping: AtomicBool::new(false),
+            halted: OnceLock::new(),
+            defaults: Defaults::new(&options),
             threads: Mutex::default(),
             cooperative: Mutex::new(None),
             started_ns,
@@ -439,6 +501,17 @@ impl Vm {
     pub(crate) fn log_without_logger(&self, report: Word) {
         if let Some(f) = self.hooks.log.get() {
             f(report, &self.tables);
+        }
+    }
+
+    /// What runtime helpers ask of processes.
+    pub fn process_side(&self) -> Arc<dyn ProcessSide> {
+        self.side.clone()
+    }
+    /// Tells the host something that no process is told (why a file could not be loaded).
+    pub fn note(&self, text: &str) {
+        if let Some(f) = self.hooks.note.get() {
+            f(text);
         }
     }
 
@@ -583,13 +656,20 @@ impl Vm {
             return self.exits.take(n).ok_or(WaitError::NoRecord);
         }
         if self.options.workers > 0 {
-            return self.exits.wait(n, timeout).ok_or(WaitError::Timeout);
+            return match self.exits.wait(n, timeout, || self.halted.get().is_some()) {
+                Some(r) => Ok(r),
+                None if self.halted.get().is_some() => Err(WaitError::Halted),
+                None => Err(WaitError::Timeout),
+            };
         }
         let deadline = timeout.map(|t| self.monotonic_ns() + t.as_nanos() as u64);
         loop {
             let run = self.run_until_idle(1024);
             if let Some(r) = self.exits.take(n) {
                 return Ok(r);
+            }
+            if self.halted.get().is_some() {
+                return Err(WaitError::Halted);
             }
             let now = self.monotonic_ns();
             if deadline.is_some_and(|d| now >= d) {
@@ -639,6 +719,21 @@ impl Vm {
             idle,
             next_timer,
         }
+    }
+    /// Ends the VM from inside: nothing runs any more, who waits for it is told. The host still calls
+    /// [`Vm::shutdown`]. The first reason counts.
+    pub fn halt(&self, halt: Halt, flush: bool) {
+        if let Some(f) = self.hooks.halt.get() {
+            f(&halt, flush);
+        }
+        let _ = self.halted.set(halt);
+        self.stopping.store(true, Ordering::Release);
+        self.idle.wake_all();
+        self.exits.wake();
+    }
+    /// How the VM was halted, if it was.
+    pub fn halted(&self) -> Option<&Halt> {
+        self.halted.get()
     }
     /// Stops all threads of the VM and waits for them. Processes do not run any more; what they hold is freed with
     /// the VM. Idempotent. Must not be called from a thread of the VM.

@@ -52,6 +52,18 @@ impl OtpRoot {
             None => Err(OtpRootError::NoRelease(path)),
         }
     }
+    /// The version of its `erts`, by the name of the folder that holds it.
+    pub fn erts_version(&self) -> Option<String> {
+        let name = |d: std::fs::DirEntry| d.file_name().to_string_lossy().into_owned();
+        let mut found: Vec<String> = [self.path.clone(), self.path.join("lib")]
+            .iter()
+            .filter_map(|p| std::fs::read_dir(p).ok())
+            .flat_map(|d| d.flatten().map(name))
+            .filter_map(|n| n.strip_prefix("erts-").map(str::to_owned))
+            .collect();
+        found.sort();
+        found.pop()
+    }
     /// The root given, else `$BEAMR_OTP_ROOT` (as `environment` has it), else that of the `erl` on `path_variable`.
     pub fn find(
         given: Option<&Path>,

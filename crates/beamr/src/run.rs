@@ -132,7 +132,13 @@ pub fn run(system: &System, target: &Target, args: &[String]) -> Result<Outcome,
         Word::NIL
     };
     let pid = system.spawn(module.word(), function.word(), list)?;
-    let record = vm.run_until_exit(pid, None)?;
+    let record = match vm.run_until_exit(pid, None) {
+        Err(beamr_vm::vm::WaitError::Halted) => {
+            let status = vm.halted().map_or(0, beamr_vm::vm::Halt::status);
+            return Ok(Outcome::Halted(status));
+        }
+        other => other?,
+    };
     system.flush();
     if record.result.is_some() {
         return Ok(Outcome::Done);

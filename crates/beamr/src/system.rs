@@ -14,7 +14,8 @@ use beamr_vm::native_process::NativeStep;
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
 use beamr_vm::process::{Carried, VmProcessSide};
 use beamr_vm::rt;
-use beamr_vm::vm::{StartError, Vm, VmOptions, VmParts};
+use beamr_natives::identity::Identity;
+use beamr_vm::vm::{Halt, StartError, Vm, VmOptions, VmParts};
 
 use crate::io_server::IoServer;
 use crate::loader::FolderLoader;
@@ -30,6 +31,8 @@ pub struct BareOptions {
     pub workers: usize,
     /// The way to the outside.
     pub door: Arc<dyn Door>,
+    /// Whether `erlang:halt` ends the whole OS process at once (a program wants that; an embedded system does not).
+    pub halt_exits: bool,
 }
 
 impl BareOptions {
@@ -40,6 +43,7 @@ impl BareOptions {
             paths: Vec::new(),
             workers: 1,
             door: Arc::new(LiveDoor::new()),
+            halt_exits: false,
         }
     }
 }
@@ -94,6 +98,7 @@ impl System {
             Capabilities::ALL,
             Some(loader.clone()),
         )?);
+        modules.set_binary_trust(Trust::Trusted);
         let vm = Vm::new(
             VmParts {
                 tables,
@@ -108,6 +113,14 @@ impl System {
                 ..VmOptions::default()
             },
         )?;
+        let mut identity = Identity::of_release(vm.tables.release);
+        if let Some(erts) = options.otp.erts_version() {
+            identity.erts = erts;
+        }
+        Identity::set(&vm, identity);
+        if options.halt_exits {
+            let _ = vm.hooks.halt.set(Box::new(|halt, _| exit_program(halt)));
+        }
         let start = |stream, reads, name| -> Result<Word, SystemError> {
             let server = IoServer::new(&vm, stream, reads);
             let spawn = SpawnOptions {
@@ -273,6 +286,16 @@ fn utc_text(time_us: i64) -> String {
         of_day % 60,
         time_us.rem_euclid(1_000_000)
     )
+}
+
+/// Ends the OS process as `halt` wants. Standard streams are written through, so nothing is left to flush.
+fn exit_program(halt: &Halt) {
+    match halt {
+        Halt::Crash(text) => eprintln!("{text}"),
+        Halt::Abort => std::process::abort(),
+        Halt::Status(_) => {}
+    }
+    std::process::exit(halt.status());
 }
 
 impl Drop for System {

@@ -2,12 +2,20 @@
 
 pub mod apply;
 pub mod binaries;
+pub mod calendar;
 pub mod code;
 pub mod errors;
+pub mod external;
+pub mod funs;
+pub mod ids;
 pub mod lists;
 pub mod numbers;
+pub mod packets;
 pub mod process;
+pub mod system;
+pub mod tasks;
 pub mod text;
 pub mod time;
+pub mod tracing;
 pub mod tuples;
 pub mod types;

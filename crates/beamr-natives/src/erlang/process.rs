@@ -307,26 +307,6 @@ fn garbage_collect_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Ok(Word::TRUE)
 }
 
-/// `erts_internal:request_system_task(Pid, Priority, {Type, ReqId, ...})`: the task's answer comes as `{Type, ReqId, Answer}`.
-fn request_system_task_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let Some(task) = args[2].as_tuple() else {
-        return Err(ctx.badarg());
-    };
-    let kind = task
-        .first()
-        .and_then(|k| k.as_atom())
-        .map(|a| ctx.tables().atoms.text(a));
-    let (Some("garbage_collect"), [tag, id, how]) = (kind, task) else {
-        return Err(ctx.badarg());
-    };
-    let major = how.as_atom().map(|a| ctx.tables().atoms.text(a)) != Some("minor");
-    let alive = signal::request::garbage_collect(ctx, args[0], major)?;
-    let reply = ctx.tuple(&[*tag, *id, Word::boolean(alive)]);
-    let me = ctx.self_pid();
-    do_send(ctx, me, reply)?;
-    Ok(atoms::OK.word())
-}
-
 /// `erts_internal:suspend_process(Pid, Options)`.
 fn suspend_process_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let mut options = signal::suspend::SuspendOptions::default();
@@ -537,7 +517,6 @@ pub const TABLE: &[NativeEntry] = &[
     row("process_info", 1, process_info_1),
     row("process_info", 2, process_info_2),
     internal("garbage_collect", 1, garbage_collect_1),
-    internal("request_system_task", 3, request_system_task_3),
     internal("suspend_process", 2, suspend_process_2),
     signals("resume_process", 1, resume_process_1),
     row("hibernate", 3, hibernate_3),

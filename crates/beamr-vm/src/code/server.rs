@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, RwLock, Weak};
 
 use beamr_abi::{Capability, NativeEntry, NativeTable};
@@ -166,7 +167,7 @@ pub struct CodeServer {
     /// The engine.
     pub engine: Arc<dyn Engine>,
     /// Entries of a trace (`backtrace_depth`).
-    pub backtrace_depth: usize,
+    pub backtrace_depth: AtomicUsize,
     /// Positions of code.
     pub ranges: Arc<Ranges>,
     natives: Arc<NativeTable>,
@@ -199,7 +200,7 @@ impl CodeServer {
         let server = Arc::new(CodeServer {
             tables,
             engine,
-            backtrace_depth: DEFAULT_BACKTRACE_DEPTH,
+            backtrace_depth: AtomicUsize::new(DEFAULT_BACKTRACE_DEPTH),
             ranges: Arc::default(),
             natives,
             filtered: Mutex::default(),

@@ -201,6 +201,29 @@ impl Door for LiveDoor {
     fn host_name(&self) -> String {
         "localhost".into()
     }
+    fn os_type(&self) -> (&'static str, &'static str) {
+        match std::env::consts::OS {
+            "windows" => ("win32", "nt"),
+            "macos" => ("unix", "darwin"),
+            other => ("unix", other),
+        }
+    }
+    #[cfg(unix)]
+    fn os_release(&self) -> String {
+        // SAFETY: all-zero bytes are a valid `utsname`; the call writes NUL-terminated texts into it.
+        unsafe {
+            let mut u: libc::utsname = std::mem::zeroed();
+            if libc::uname(&raw mut u) != 0 {
+                return "0.0.0".into();
+            }
+            std::ffi::CStr::from_ptr(u.release.as_ptr())
+                .to_string_lossy()
+                .into_owned()
+        }
+    }
+    fn processors(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    }
 
     fn write(&self, stream: Stream, bytes: &[u8]) -> Result<(), DoorError> {
         let _whole = self.out.lock().unwrap_or_else(|e| e.into_inner());

@@ -89,6 +89,18 @@ pub trait Door: Send + Sync {
     fn os_pid(&self) -> u32;
     /// The name of the machine, without domain.
     fn host_name(&self) -> String;
+    /// Family and name of the operating system, as `os:type/0` has them.
+    fn os_type(&self) -> (&'static str, &'static str) {
+        ("unix", "linux")
+    }
+    /// The release of the operating system (`6.1.0-13-amd64`).
+    fn os_release(&self) -> String {
+        "0.0.0".to_owned()
+    }
+    /// Processors that may be used.
+    fn processors(&self) -> usize {
+        1
+    }
 
     /// Writes all bytes to a stream.
     fn write(&self, stream: Stream, bytes: &[u8]) -> Result<(), DoorError>;

@@ -365,17 +365,28 @@ impl ExitLedger {
     pub fn peek<R>(&self, pid: u64, look: impl FnOnce(&ExitRecord) -> R) -> Option<R> {
         self.state.lock().map.get(&pid).map(look)
     }
-    /// Waits until the record is there, at most for `timeout`.
+    /// Makes those who wait look whether they should give up.
+    pub(crate) fn wake(&self) {
+        let s = self.state.lock();
+        if s.waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+    /// Waits until the record is there, at most for `timeout`, or until `give_up` says so (asked again after [`ExitLedger::wake`]).
     pub(crate) fn wait(
         &self,
         pid: u64,
         timeout: Option<std::time::Duration>,
+        give_up: impl Fn() -> bool,
     ) -> Option<ExitRecord> {
         let deadline = timeout.and_then(|t| std::time::Instant::now().checked_add(t));
         let mut s = self.state.lock();
         loop {
             if let Some(r) = s.map.remove(&pid) {
                 return Some(r);
+            }
+            if give_up() {
+                return None;
             }
             s.waiting += 1;
             match deadline {

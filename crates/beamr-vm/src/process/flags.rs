@@ -23,7 +23,7 @@ pub fn priority_atom(p: Priority) -> Word {
 }
 
 /// `max_heap_size` as a map.
-pub(crate) fn max_heap_map(
+pub fn max_heap_map(
     heap: &mut impl Alloc,
     tables: &beamr_term::Tables,
     size: usize,

@@ -1,6 +1,7 @@
 //! Making processes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use beamr_abi::{Body, Ctx, Escape, STACK_SLACK, SavedArgs};
 use beamr_sync::Priority;
@@ -13,7 +14,7 @@ use super::{
     RefKey, Slot, copy_term, own, process, slot_of, worker,
 };
 use crate::engine::Fixed;
-use crate::gc::sizes::{DEFAULT_MIN_SIZE, DEFAULT_MIN_VIRTUAL};
+use crate::gc::sizes::DEFAULT_MIN_SIZE;
 use crate::gc::{HeapOptions, heap_bytes, new_heap};
 use crate::native_process::NativeProcess;
 use crate::sched::Worker;
@@ -272,7 +273,9 @@ pub(crate) fn make(
         off_heap_messages: options.off_heap_messages,
         ..Own::default()
     };
-    let min = options.min_heap_size.unwrap_or(vm.options.min_heap_size);
+    let min = options
+        .min_heap_size
+        .unwrap_or_else(|| vm.defaults.min_heap_size.load(Relaxed));
     let leader_words = if group_leader.is_immediate() { 0 } else { 8 };
     let need = match &start {
         Start::Apply(_, _, args) => size_in_words(*args, CopyMode::Share, usize::MAX).unwrap_or(0),
@@ -280,13 +283,20 @@ pub(crate) fn make(
     } + leader_words
         + STACK_SLACK
         + 1;
-    let (max_size, max_heap) = options.max_heap_size.unwrap_or(vm.options.max_heap_size);
+    let (max_size, max_heap) = options.max_heap_size.unwrap_or_else(|| {
+        *vm.defaults
+            .max_heap_size
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+    });
     let heap_options = HeapOptions {
         min_size: min,
-        min_virtual: options.min_bin_vheap_size.unwrap_or(DEFAULT_MIN_VIRTUAL),
+        min_virtual: options
+            .min_bin_vheap_size
+            .unwrap_or_else(|| vm.defaults.min_bin_vheap_size.load(Relaxed)),
         fullsweep_after: options
             .fullsweep_after
-            .unwrap_or(vm.options.fullsweep_after),
+            .unwrap_or_else(|| vm.defaults.fullsweep_after.load(Relaxed) as u16),
         max_size,
     };
     let mut heap = new_heap(need, &heap_options);

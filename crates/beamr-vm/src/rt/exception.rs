@@ -16,6 +16,8 @@
 //!
 //! As in OTP a trace has at most `backtrace_depth` entries, and of equal neighbours on the stack only one is kept.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use beamr_abi::{Body, Ctx, ErrorInfo, ExceptionClass, NativeEntry, Raise, Regs};
 use beamr_term::word::PRIMARY_HEADER;
 use beamr_term::{Alloc, Atom, Build, Header, Subtag, Word, atoms};
@@ -55,7 +57,7 @@ pub(super) unsafe fn raise_undef(
 ) -> CodePos {
     let ctx = &mut regs.ctx;
     let head = ctx.tuple(&[module, function, args, Word::NIL]);
-    let depth = WorkerCode::of(ctx).server.backtrace_depth;
+    let depth = WorkerCode::of(ctx).server.backtrace_depth.load(Relaxed);
     let mut raw = vec![atoms::ERROR.word(), head];
     gather(&*ctx.body, &mut raw, 0, depth.saturating_sub(1));
     let raw = ctx.tuple(&raw);
@@ -143,7 +145,7 @@ unsafe fn raw_trace(
         return with_class(ctx, raise.trace, class);
     }
     let head = WorkerCode::of(ctx);
-    let depth = head.server.backtrace_depth;
+    let depth = head.server.backtrace_depth.load(Relaxed);
     if depth == 0 {
         return ctx.tuple(&[class, Word::NIL]);
     }

@@ -89,6 +89,9 @@ impl Turn {
     pub fn run_some(&mut self, max_turns: usize) -> (usize, bool) {
         let index = self.worker.index.unwrap_or(0);
         for turns in 0..max_turns {
+            if self.worker.vm.stopping.load(Ordering::Acquire) {
+                return (turns, true);
+            }
             fire_due(&self.worker, index, &mut self.due);
             match self.next_task(index) {
                 Some((priority, Runnable(slot))) => self.run(priority, slot),
