@@ -5,7 +5,9 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use beamr_abi::{Capability, Ctx, Escape, NativeClass, NativeEntry, NativeFn, Pending, ReleaseSpan};
+use beamr_abi::{
+    Capability, Ctx, Escape, NativeClass, NativeEntry, NativeFn, Pending, ReleaseSpan,
+};
 use beamr_term::bits::BitsView;
 use beamr_term::copy::{CopyMode, copy};
 use beamr_term::header::{REF_ALIAS, REF_MAGIC};
@@ -228,9 +230,7 @@ fn get_internal_state_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         Some("nbalance" | "check_io_debug" | "max_atom_out_cache_index") => Ok(Word::fixnum(0)),
         Some("monitoring_nodes" | "node_and_dist_references") => Ok(Word::NIL),
         Some("check_no_empty_boxed_non_literal_on_heap") => Ok(atoms::OK.word()),
-        Some("min_unique_monotonic_integer" | "min_unique_integer") => {
-            Ok(ctx.integer(i64::MIN))
-        }
+        Some("min_unique_monotonic_integer" | "min_unique_integer") => Ok(ctx.integer(i64::MIN)),
         _ => Err(ctx.badarg()),
     }
 }

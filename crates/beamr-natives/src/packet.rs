@@ -352,9 +352,8 @@ fn version(b: &[u8]) -> Option<((u32, u32), &[u8])> {
 }
 
 fn uri(b: &[u8]) -> Uri<'_> {
-    let has = |prefix: &[u8]| {
-        b.len() >= prefix.len() && b[..prefix.len()].eq_ignore_ascii_case(prefix)
-    };
+    let has =
+        |prefix: &[u8]| b.len() >= prefix.len() && b[..prefix.len()].eq_ignore_ascii_case(prefix);
     if b == b"*" {
         Uri::Star
     } else if b.len() <= 1 || b[0] == b'/' {
@@ -430,10 +429,7 @@ pub fn http(line: &[u8], headers: bool) -> Option<Http<'_>> {
     }
     let (method, rest) = b.split_at(end);
     let rest = skip_blanks(rest);
-    let end = rest
-        .iter()
-        .position(|x| is_blank(*x))
-        .unwrap_or(rest.len());
+    let end = rest.iter().position(|x| is_blank(*x)).unwrap_or(rest.len());
     if end == 0 {
         return None;
     }

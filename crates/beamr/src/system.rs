@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use beamr_abi::Ctx;
 use beamr_interp::Interp;
+use beamr_natives::identity::Identity;
 use beamr_term::copy::{CopyMode, copy};
 use beamr_term::{AtomTable, Build, Fragment, Tables, Word, atoms};
 use beamr_vm::code::server::Capabilities;
@@ -14,7 +15,6 @@ use beamr_vm::native_process::NativeStep;
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
 use beamr_vm::process::{Carried, VmProcessSide};
 use beamr_vm::rt;
-use beamr_natives::identity::Identity;
 use beamr_vm::vm::{Halt, StartError, Vm, VmOptions, VmParts};
 
 use crate::io_server::IoServer;

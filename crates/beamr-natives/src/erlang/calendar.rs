@@ -191,10 +191,28 @@ pub const TABLE: &[NativeEntry] = &[
     row("time", 0, time_0).needs(Capability::Clock),
     row("localtime", 0, localtime_0).needs(Capability::Clock),
     row("universaltime", 0, universaltime_0).needs(Capability::Clock),
-    row("universaltime_to_localtime", 1, universaltime_to_localtime_1).needs(Capability::Clock),
-    row("localtime_to_universaltime", 2, localtime_to_universaltime_2).needs(Capability::Clock),
-    row("posixtime_to_universaltime", 1, posixtime_to_universaltime_1),
-    row("universaltime_to_posixtime", 1, universaltime_to_posixtime_1),
+    row(
+        "universaltime_to_localtime",
+        1,
+        universaltime_to_localtime_1,
+    )
+    .needs(Capability::Clock),
+    row(
+        "localtime_to_universaltime",
+        2,
+        localtime_to_universaltime_2,
+    )
+    .needs(Capability::Clock),
+    row(
+        "posixtime_to_universaltime",
+        1,
+        posixtime_to_universaltime_1,
+    ),
+    row(
+        "universaltime_to_posixtime",
+        1,
+        universaltime_to_posixtime_1,
+    ),
 ];
 
 #[cfg(test)]

@@ -194,5 +194,9 @@ fn decode_packet_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 }
 
 /// See the module.
-pub const TABLE: &[NativeEntry] =
-    &[NativeEntry::new("erlang", "decode_packet", 3, decode_packet_3)];
+pub const TABLE: &[NativeEntry] = &[NativeEntry::new(
+    "erlang",
+    "decode_packet",
+    3,
+    decode_packet_3,
+)];

@@ -289,7 +289,12 @@ fn scheduler_states(ctx: &mut Ctx) -> Result<Word, Escape> {
     let mut list = Word::NIL;
     for (kind, total, on) in rows.into_iter().rev() {
         let kind = ctx.atom(kind)?;
-        let row = ctx.tuple(&[kind, Word::fixnum(total), Word::fixnum(on), Word::fixnum(on)]);
+        let row = ctx.tuple(&[
+            kind,
+            Word::fixnum(total),
+            Word::fixnum(on),
+            Word::fixnum(on),
+        ]);
         list = ctx.cons(row, list);
     }
     Ok(list)
@@ -451,11 +456,7 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         }
         "sequential_tracer" => pair(ctx, "sequential_tracer", Word::FALSE),
         "garbage_collection" => {
-            let max = d
-                .max_heap_size
-                .read()
-                .unwrap_or_else(|e| e.into_inner())
-                .0;
+            let max = d.max_heap_size.read().unwrap_or_else(|e| e.into_inner()).0;
             let rows = [
                 ("max_heap_size", max),
                 ("min_bin_vheap_size", d.min_bin_vheap_size.load(Relaxed)),
@@ -494,8 +495,14 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "ets_limit" => int(8192),
         "ets_count" => int(0),
         "info" | "procs" | "loaded" | "dist" => Ok(text_info(ctx, item)),
-        "dist_ctrl" | "taints" | "emu_args" | "ethread_info" | "check_io" | "reader_groups_map"
-        | "decentralized_counter_groups_map" | "compile_info" => Ok(Word::NIL),
+        "dist_ctrl"
+        | "taints"
+        | "emu_args"
+        | "ethread_info"
+        | "check_io"
+        | "reader_groups_map"
+        | "decentralized_counter_groups_map"
+        | "compile_info" => Ok(Word::NIL),
         "allocator" => {
             let glibc = ctx.atom("undefined")?;
             Ok(ctx.tuple(&[glibc, Word::NIL, Word::NIL, Word::NIL]))
@@ -527,11 +534,22 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             Ok(atoms::UNDEFINED.word())
         }
         "update_cpu_info" => ctx.atom("unchanged"),
-        "threads" | "smp_support" | "constant_pool_support" | "port_tasks" | "eager_check_io"
+        "threads"
+        | "smp_support"
+        | "constant_pool_support"
+        | "port_tasks"
+        | "eager_check_io"
         | "kernel_poll" => Ok(Word::TRUE),
-        "break_ignored" | "lock_checking" | "lock_counting" | "debug_compiled"
-        | "port_parallelism" | "io_thread" | "dynamic_trace_probes" | "beam_jump_table"
-        | "ets_realloc_moves" | "ets_always_compress" => Ok(Word::FALSE),
+        "break_ignored"
+        | "lock_checking"
+        | "lock_counting"
+        | "debug_compiled"
+        | "port_parallelism"
+        | "io_thread"
+        | "dynamic_trace_probes"
+        | "beam_jump_table"
+        | "ets_realloc_moves"
+        | "ets_always_compress" => Ok(Word::FALSE),
         "thread_progress" => Ok(Word::TRUE),
         "thread_pool_size" | "run_queues" if item == "thread_pool_size" => int(1),
         "run_queues" => int(schedulers(&vm)),
@@ -757,7 +775,12 @@ fn statistics_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             }
             let total = vm.monotonic_ns() as i64;
             let busy = vm.door.cpu_time().min(total);
-            let dirty = dirty_cpu(&vm) + if item.ends_with("all") { dirty_io(&vm) } else { 0 };
+            let dirty = dirty_cpu(&vm)
+                + if item.ends_with("all") {
+                    dirty_io(&vm)
+                } else {
+                    0
+                };
             let mut list = Word::NIL;
             for id in (1..=schedulers(&vm) + dirty).rev() {
                 let active = if id == 1 { busy } else { 0 };

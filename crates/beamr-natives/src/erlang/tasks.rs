@@ -54,12 +54,7 @@ fn check_dirty_process_code_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Esca
     Ok(used.map_or(Word::FALSE, Word::boolean))
 }
 
-fn system_task(
-    ctx: &mut Ctx,
-    requester: Word,
-    target: Word,
-    task: Word,
-) -> Result<Word, Escape> {
+fn system_task(ctx: &mut Ctx, requester: Word, target: Word, task: Word) -> Result<Word, Escape> {
     let Some([tag, id, rest @ ..]) = task.as_tuple() else {
         return Err(ctx.badarg());
     };

@@ -47,13 +47,15 @@ fn trace_info_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         }
     } else if matches!(what.as_tuple(), Some([_, _, _])) {
         match name(ctx, item) {
-            Some("traced" | "match_spec" | "meta" | "meta_match_spec" | "call_count"
-                | "call_time" | "call_memory") => Word::FALSE,
+            Some(
+                "traced" | "match_spec" | "meta" | "meta_match_spec" | "call_count" | "call_time"
+                | "call_memory",
+            ) => Word::FALSE,
             Some("all") => {
                 let exists = matches!(what.as_tuple(), Some([m, f, a])
-                    if m.as_atom().zip(f.as_atom()).zip(a.as_small()).is_some_and(|((m, f), a)| {
-                        !super::funs::modules(ctx).find(m, f, a as u32).is_null()
-                    }));
+                if m.as_atom().zip(f.as_atom()).zip(a.as_small()).is_some_and(|((m, f), a)| {
+                    !super::funs::modules(ctx).find(m, f, a as u32).is_null()
+                }));
                 if exists { Word::FALSE } else { undefined }
             }
             _ => return Err(ctx.badarg()),
@@ -107,9 +109,7 @@ fn seq_trace_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `seq_trace_info(Item)`.
 fn seq_trace_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     match name(ctx, args[0]) {
-        Some(f) if SEQ_FLAGS.contains(&f) || f == "spawn" => {
-            Ok(ctx.tuple(&[args[0], Word::FALSE]))
-        }
+        Some(f) if SEQ_FLAGS.contains(&f) || f == "spawn" => Ok(ctx.tuple(&[args[0], Word::FALSE])),
         Some("label" | "serial") => Ok(Word::NIL),
         _ => Err(ctx.badarg()),
     }

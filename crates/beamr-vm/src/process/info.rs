@@ -504,7 +504,12 @@ impl<A: Alloc> Builder<'_, A> {
         }
     }
     fn current_stacktrace(&mut self) -> Word {
-        let depth = self.w.vm.server.backtrace_depth.load(std::sync::atomic::Ordering::Relaxed);
+        let depth = self
+            .w
+            .vm
+            .server
+            .backtrace_depth
+            .load(std::sync::atomic::Ordering::Relaxed);
         let mut list = Word::NIL;
         for f in self.frames(depth).iter().rev() {
             let f = f.term(self.heap, None, Word::NIL);
