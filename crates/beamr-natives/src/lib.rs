@@ -7,6 +7,7 @@
 mod atomics;
 mod binary;
 mod erlang;
+mod ets;
 mod iolist;
 mod lists;
 mod maps;
@@ -32,6 +33,7 @@ pub const TABLES: &[&[NativeEntry]] = &[
     erlang::time::TABLE,
     erlang::tuples::TABLE,
     erlang::types::TABLE,
+    ets::TABLE,
     lists::TABLE,
     maps::TABLE,
     math::TABLE,

@@ -58,6 +58,8 @@ pub struct Slot {
     pub(crate) priority: AtomicU8,
     /// Who watches the exit from outside, see `exit`.
     pub(crate) watch: AtomicU8,
+    /// It owns ets tables or holds some fixed, or did so once; see `ets::registry`.
+    pub(crate) owns_tables: AtomicBool,
     /// The body; null while it is away with a dirty thread and after death.
     pub(crate) body: AtomicPtr<Process>,
     own: UnsafeCell<Own>,
@@ -88,6 +90,7 @@ impl Slot {
             attention: AtomicBool::new(false),
             priority: AtomicU8::new(own.priority as u8),
             watch: AtomicU8::new(0),
+            owns_tables: AtomicBool::new(false),
             body: AtomicPtr::new(Box::into_raw(body)),
             own: UnsafeCell::new(own),
         }
@@ -345,6 +348,8 @@ pub struct Process {
     pub save_calls: u32,
     /// `process_flag(async_dist, true)`.
     pub async_dist: bool,
+    /// `erts_internal:ets_super_user(true)`: protections of ets tables do not hold for it.
+    pub ets_super_user: bool,
     /// Bytes charged to the tenant.
     pub(crate) charged: isize,
     /// `proc_lib:set_label/1` (a root), or `NONE`.
