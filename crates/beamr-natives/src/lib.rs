@@ -8,6 +8,7 @@ mod atomics;
 mod binary;
 mod erlang;
 mod erts_debug;
+mod ets;
 pub mod identity;
 mod iolist;
 mod lists;
@@ -47,6 +48,7 @@ pub const TABLES: &[&[NativeEntry]] = &[
     erlang::tuples::TABLE,
     erlang::types::TABLE,
     erts_debug::TABLE,
+    ets::TABLE,
     lists::TABLE,
     maps::TABLE,
     math::TABLE,

@@ -348,6 +348,7 @@ predefined! {
     DECENTRALIZED_COUNTERS = "decentralized_counters", COMPRESSED = "compressed", ETS_TRANSFER = "ETS-TRANSFER", END_OF_TABLE = "$end_of_table",
     DOLLAR_DOLLAR = "$$", DOLLAR_UNDERSCORE = "$_", UNDERSCORE = "_", NAME = "name", OWNER = "owner", NODE = "node", PROTECTION = "protection", ID = "id",
     FIXED = "fixed", SAFE_FIXED = "safe_fixed", STATS = "stats", ASYNC = "async", TRUE_OR_FALSE = "boolean", CONST = "const",
+    ACCESS = "access", TABLE_TYPE = "table_type", POSITION = "position", NOT_OWNER = "not_owner", ALREADY_EXISTS = "already_exists", AUTO = "auto",
     LATIN1 = "latin1", UNICODE = "unicode", UTF8 = "utf8", UTF16 = "utf16", UTF32 = "utf32", BIG = "big", LITTLE = "little", NATIVE = "native",
     INCOMPLETE = "incomplete", CHARACTERS_TO_LIST = "characters_to_list", CHARACTERS_TO_BINARY = "characters_to_binary",
     STRING = "string", ATOM = "atom", INTEGER = "integer", FLOAT = "float", APPEND_SEG = "append", PRIVATE_APPEND = "private_append",

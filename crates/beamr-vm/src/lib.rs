@@ -9,6 +9,7 @@ pub mod engine;
 pub mod ets;
 pub mod gc;
 pub mod lower;
+pub mod match_spec;
 pub mod native_process;
 pub mod process;
 pub mod registry;

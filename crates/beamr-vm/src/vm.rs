@@ -15,6 +15,7 @@ use beamr_term::{Atom, Tables, Word};
 use crate::code::{CodeServer, LoadError, ModuleTable};
 use crate::door::Door;
 use crate::engine::Engine;
+use crate::ets::EtsRegistry;
 use crate::process::exit::{ExitHooks, ExitLedger, ExitRecord, OVER, WATCHED};
 use crate::process::spawn::{SpawnError, SpawnOptions, Start, make};
 use crate::process::{Carried, MaxHeap, ProcId, Runnable, Slot};
@@ -273,6 +274,10 @@ pub struct Vm {
     pub exit_hooks: ExitHooks,
     /// Registered names.
     pub registry: Registry,
+    /// ets tables.
+    pub ets: EtsRegistry,
+    /// The trace control word.
+    pub trace_control_word: AtomicU32,
     /// Exits noted for the host.
     pub exits: ExitLedger,
     /// Anything else that belongs to the VM, by the part of the system that owns it (ets tables, persistent terms, ports).
@@ -405,6 +410,8 @@ impl Vm {
             domain,
             dirty: DirtyPools::new(),
             namespaces: RwLock::new(vec![Arc::new(Namespace::new(0, parts.modules))]),
+            ets: EtsRegistry::new(parts.tables.atoms.limit()),
+            trace_control_word: AtomicU32::new(0),
             tables: parts.tables,
             engine: parts.engine,
             server: parts.server,

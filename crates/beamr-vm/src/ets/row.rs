@@ -1,26 +1,39 @@
-//! A row: one tuple in one allocation, with its own off-heap list. Immutable once in a table.
+//! A row: one tuple in one allocation, with its own off-heap objects.
+//!
+//! The block begins with a head that a hash store uses to chain rows. What the tuple refers to lies in the block
+//! itself, but for the shared empty tuple, fun entries and counted objects. A row in a table is read under the table's lock
+//! and changed only under its write lock ([`RowData::set_immediate`]).
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use beamr_term::copy::{self, CopyMode};
-use beamr_term::{Alloc, OffHeap, Word};
+use beamr_term::off_heap::retain;
+use beamr_term::{Alloc, Header, OffHeap, Word};
 
+/// The head of a row's block; terms follow it.
 #[repr(C)]
-struct Head {
-    off_heap: OffHeap,
+#[derive(Debug)]
+pub struct RowData {
+    /// The next row of a chain; null at its end, and outside chains.
+    pub(super) next: *mut RowData,
+    /// The hash of the key, in a hash store.
+    pub(super) hash: u64,
+    /// The first off-heap object.
+    off_heap: *mut u64,
+    /// Words of terms.
     words: usize,
 }
 
-const HEAD: usize = std::mem::size_of::<Head>();
+const HEAD: usize = std::mem::size_of::<RowData>();
 
 /// An owned row.
 #[derive(Debug)]
-pub struct Row(NonNull<Head>);
+pub struct Row(NonNull<RowData>);
 
 // SAFETY: a row owns its block; its words refer only to the block itself and to counted objects.
 unsafe impl Send for Row {}
-// SAFETY: immutable while shared.
+// SAFETY: changed only under the write lock of the table that it is in.
 unsafe impl Sync for Row {}
 
 /// Writes into a row's block.
@@ -53,16 +66,26 @@ fn layout(words: usize) -> Layout {
 }
 
 impl Row {
-    /// A copy of `tuple`, all of it (literals too).
-    pub fn new(tuple: Word) -> Row {
-        let words = copy::size_in_words(tuple, CopyMode::All, usize::MAX).unwrap_or(0);
+    fn allocate(words: usize) -> NonNull<RowData> {
         let l = layout(words);
-        // SAFETY: the layout is not of size zero; failure is handled; the copy fills the words before they are read.
+        // SAFETY: the layout is not of size zero; failure is handled.
+        match NonNull::new(unsafe { alloc(l).cast::<RowData>() }) {
+            Some(p) => p,
+            None => handle_alloc_error(l),
+        }
+    }
+    /// A copy of `tuple` (at least one element), all of it (literals too).
+    pub fn new(tuple: Word) -> Row {
+        if let Some(elements) = tuple.as_tuple()
+            && elements.iter().all(|e| e.is_immediate())
+        {
+            return Row::flat(tuple, elements.len());
+        }
+        let words = copy::size_in_words(tuple, CopyMode::All, usize::MAX).unwrap_or(0);
+        let p = Row::allocate(words);
+        // SAFETY: the copy fills the words before they are read.
         unsafe {
-            let Some(p) = NonNull::new(alloc(l).cast::<Head>()) else {
-                handle_alloc_error(l)
-            };
-            let start = p.as_ptr().cast::<u8>().add(HEAD).cast::<u64>();
+            let start = p.as_ptr().add(1).cast::<u64>();
             let mut b = Bump {
                 top: start,
                 end: start.add(words),
@@ -74,41 +97,174 @@ impl Row {
                 root.ptr() == start,
                 "the copy of a tuple begins with the tuple"
             );
-            p.as_ptr().write(Head {
-                off_heap: b.off_heap,
+            p.as_ptr().write(RowData {
+                next: std::ptr::null_mut(),
+                hash: 0,
+                off_heap: b.off_heap.first,
                 words,
             });
             Row(p)
         }
     }
+    /// A copy of a tuple of immediates.
+    fn flat(tuple: Word, elements: usize) -> Row {
+        let words = elements + 1;
+        let p = Row::allocate(words);
+        // SAFETY: a tuple is its header and its elements; the block has as many words.
+        unsafe {
+            std::ptr::copy_nonoverlapping(tuple.ptr(), p.as_ptr().add(1).cast::<u64>(), words);
+            p.as_ptr().write(RowData {
+                next: std::ptr::null_mut(),
+                hash: 0,
+                off_heap: std::ptr::null_mut(),
+                words,
+            });
+        }
+        Row(p)
+    }
+    /// Gives the row away as a pointer.
+    #[inline]
+    pub(super) fn into_raw(self) -> *mut RowData {
+        let p = self.0.as_ptr();
+        std::mem::forget(self);
+        p
+    }
+    /// Takes a row back.
+    ///
+    /// # Safety
+    /// `p` came from [`Row::into_raw`] and was not taken back since.
+    #[inline]
+    pub(super) unsafe fn from_raw(p: *mut RowData) -> Row {
+        Row(NonNull::new_unchecked(p))
+    }
+    /// Its head, to be changed by the owner.
+    #[inline]
+    pub(super) fn head_mut(&mut self) -> &mut RowData {
+        // SAFETY: sole owner.
+        unsafe { self.0.as_mut() }
+    }
+}
+
+impl std::ops::Deref for Row {
+    type Target = RowData;
+    #[inline]
+    fn deref(&self) -> &RowData {
+        // SAFETY: the block is alive as long as the row.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl RowData {
+    #[inline]
+    fn start(&self) -> *mut u64 {
+        // SAFETY: terms follow the head in one allocation (whose pointer `self` was made from).
+        unsafe { std::ptr::from_ref(self).cast_mut().add(1).cast::<u64>() }
+    }
     /// The tuple.
     #[inline]
     pub fn tuple(&self) -> Word {
         // SAFETY: the tuple is the first object behind the head.
-        unsafe { Word::boxed(self.0.as_ptr().cast::<u8>().add(HEAD).cast::<u64>()) }
+        unsafe { Word::boxed(self.start()) }
     }
     /// Element `n` (from 0); rows are checked for their key position before they are made.
     #[inline]
     pub fn element(&self, n: usize) -> Word {
         self.tuple().term_field(n + 1)
     }
+    /// Elements of the tuple.
+    #[inline]
+    pub fn arity(&self) -> usize {
+        self.tuple().header().arity()
+    }
+    /// Puts an immediate at element `n` (from 0). What was there stays in the block until the row goes.
+    ///
+    /// # Safety
+    /// The caller has the write lock of the table, or owns the row; `n` is below the arity; `value` is an immediate.
+    #[inline]
+    pub(super) unsafe fn set_immediate(&self, n: usize, value: Word) {
+        debug_assert!(value.is_immediate() && n < self.arity());
+        *self.start().add(n + 1) = value.bits();
+    }
     /// Words of its terms.
+    #[inline]
     pub fn words(&self) -> usize {
-        // SAFETY: the head is initialised.
-        unsafe { self.0.as_ref().words }
+        self.words
     }
     /// Bytes of memory it holds, shared binaries not counted.
+    #[inline]
     pub fn bytes(&self) -> usize {
-        HEAD + self.words() * 8
+        HEAD + self.words * 8
+    }
+    /// Shows address, size in bytes and count of each counted binary.
+    pub fn binaries(&self, mut f: impl FnMut(u64, usize, usize)) {
+        let mut p = self.off_heap;
+        while !p.is_null() {
+            // SAFETY: the list is well formed; word 2 of a counted bitstring is its block.
+            unsafe {
+                if Header(*p).subtag() == beamr_term::Subtag::RefcBits {
+                    let raw = *p.add(2);
+                    let b = std::mem::ManuallyDrop::new(beamr_term::BinaryRef::from_raw(
+                        raw as usize as *mut beamr_term::Binary,
+                    ));
+                    f(raw, (b.used_bits() / 8) as usize, b.count());
+                }
+                p = *p.add(1) as usize as *mut u64;
+            }
+        }
+    }
+    /// A copy of the tuple in a heap: the block moved as it is, pointers shifted.
+    pub fn copy_to<A: Alloc + ?Sized>(&self, to: &mut A) -> Word {
+        let n = self.words;
+        let from = self.start();
+        let p = to.alloc(n);
+        let (low, high) = (from as u64, from as u64 + n as u64 * 8);
+        let shift = (p as u64).wrapping_sub(low);
+        let mut i = 0;
+        // SAFETY: both blocks have `n` words. The block is a sequence of complete objects and cells, so that a walk finds
+        // each header before its raw words; off-heap objects get their count before they are linked.
+        unsafe {
+            while i < n {
+                let w = *from.add(i);
+                match w & 3 {
+                    0 => {
+                        *p.add(i) = w;
+                        let raw = Header(w).raw_words();
+                        if raw > 0 {
+                            std::ptr::copy_nonoverlapping(from.add(i + 1), p.add(i + 1), raw);
+                            if Header(w).is_off_heap() {
+                                retain(p.add(i));
+                                to.off_heap().link(p.add(i));
+                            }
+                            i += raw;
+                        }
+                    }
+                    3 => *p.add(i) = w,
+                    _ => {
+                        let inside = (low..high).contains(&(w & !3));
+                        *p.add(i) = if inside { w.wrapping_add(shift) } else { w };
+                    }
+                }
+                i += 1;
+            }
+            Word::boxed(p)
+        }
     }
 }
 
 impl Drop for Row {
     fn drop(&mut self) {
-        // SAFETY: sole owner; made with this layout.
+        // SAFETY: sole owner; made with this layout; its off-heap list is well formed.
         unsafe {
-            self.0.as_mut().off_heap.release_all();
-            dealloc(self.0.as_ptr().cast(), layout(self.words()));
+            let d = self.0.as_ref();
+            if !d.off_heap.is_null() {
+                OffHeap {
+                    first: d.off_heap,
+                    overhead: 0,
+                }
+                .release_all();
+            }
+            let l = layout(d.words);
+            dealloc(self.0.as_ptr().cast(), l);
         }
     }
 }

@@ -1,13 +1,19 @@
 //! One table: identity, owner, options, store, memory.
+//!
+//! A table outlives its deletion as an empty shell as long as references to it exist: who holds a reference reads
+//! `deleted` and finds nothing. Every operation that writes looks at `deleted` again under the lock, so that
+//! nothing enters a table that is being emptied.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use beamr_term::{Atom, OwnedTerm, Tables, Word};
+use beamr_term::{Atom, OwnedTerm, Tables, Word, order};
 
-use super::hash::{Entry, HashStore};
-use super::ordered::{Key, OrderedStore};
-use super::row::Row;
+use super::hash::{HashStore, Part};
+use super::ordered::{Key, OrderedStore, Rows};
+use super::row::{Row, RowData};
+use crate::vm::Namespace;
 
 /// The type of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +30,7 @@ pub enum TableKind {
 
 /// Who may do what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub enum Protection {
     /// Everybody reads and writes.
     Public,
@@ -42,6 +49,19 @@ pub struct Heir {
     pub data: Arc<OwnedTerm>,
 }
 
+/// The option `write_concurrency` (rows are always locked in parts; the setting is only told).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteConcurrency {
+    /// `false`.
+    Off,
+    /// `true`.
+    On,
+    /// `auto`.
+    Auto,
+    /// `{debug_hash_fixed_number_of_locks, N}`.
+    Locks(u32),
+}
+
 /// What `ets:new/2` was told.
 #[derive(Debug, Clone)]
 pub struct TableOptions {
@@ -55,13 +75,13 @@ pub struct TableOptions {
     pub protection: Protection,
     /// Position of the key, from 1.
     pub keypos: usize,
-    /// Accepted; reads are concurrent anyway.
+    /// Only told: reads are concurrent anyway.
     pub read_concurrency: bool,
-    /// Accepted: false, true or `auto` as a term.
-    pub write_concurrency: Word,
-    /// Accepted.
+    /// Only told.
+    pub write_concurrency: WriteConcurrency,
+    /// Only told.
     pub decentralized_counters: bool,
-    /// Accepted: rows are not compressed.
+    /// Only told: rows are not compressed.
     pub compressed: bool,
     /// The heir at creation.
     pub heir: Option<Heir>,
@@ -76,187 +96,325 @@ pub enum Store {
     Ordered(OrderedStore),
 }
 
+/// Rows that were taken out of a table, to be freed.
+#[derive(Debug)]
+pub enum Remains {
+    /// Parts of a hash store.
+    Parts(Vec<Part>),
+    /// Rows of an ordered store.
+    Rows(Rows),
+}
+
+/// Who holds the table fixed.
+#[derive(Debug, Default)]
+pub struct Fixing {
+    /// Processes, with their counts.
+    pub procs: Vec<(Word, u32)>,
+    /// When the first came: monotonic time and system time in nanoseconds.
+    pub since: (i64, i64),
+    /// Hashes of keys of rows that went meanwhile: `next` still knows them.
+    ghosts: HashSet<u64>,
+    /// How many rows went.
+    kept: usize,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Table {
     /// The numbers of its reference.
     pub id: [u32; 3],
-    /// Fixed options; `name` is the one at creation ([`Table::name`] is current).
+    /// Options at creation; name, protection and heir may have changed since.
     pub options: TableOptions,
     /// Rows.
     pub store: Store,
-    /// Whether the table was deleted: nobody finds rows in it any more.
-    pub deleted: AtomicBool,
-    name: RwLock<Atom>,
-    owner: AtomicU64,
-    heir: Mutex<Option<Heir>>,
-    /// Rows.
-    size: AtomicI64,
-    /// Bytes of rows.
-    bytes: AtomicUsize,
-    /// Processes that fixed it, with their counts.
-    pub fixes: Mutex<Vec<(Word, u32)>>,
-    /// Serialises operations of several rows that must be atomic against each other (`insert` of a list, `insert_new`,
-    /// `rename`).
-    pub many: Mutex<()>,
+    /// The namespace that its name and its memory belong to.
+    pub namespace: Arc<Namespace>,
     /// The VM's tables.
     pub tables: Arc<Tables>,
+    deleted: AtomicBool,
+    protection: AtomicU8,
+    name: AtomicU32,
+    owner: AtomicU64,
+    fixed: AtomicU32,
+    heir: Mutex<Option<Heir>>,
+    fixing: Mutex<Fixing>,
 }
 
-/// What a table's reference owns: the table while it exists.
-#[derive(Debug)]
-pub struct TableHandle(pub Weak<Table>);
+/// A row whose table is locked for writing by the operation that shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct RowMut<'r>(&'r RowData);
+
+impl RowMut<'_> {
+    /// Puts an immediate at element `n` (from 0). It must not be the key's.
+    #[inline]
+    pub fn set_immediate(self, n: usize, value: Word) {
+        assert!(n < self.0.arity() && value.is_immediate());
+        // SAFETY: checked; the operation that made `self` has the write lock, or the row is not in a table yet.
+        unsafe { self.0.set_immediate(n, value) };
+    }
+}
+
+impl std::ops::Deref for RowMut<'_> {
+    type Target = RowData;
+    #[inline]
+    fn deref(&self) -> &RowData {
+        self.0
+    }
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(|e| e.into_inner())
+}
 
 impl Table {
     /// A table owned by the local pid `owner`.
-    pub fn new(id: [u32; 3], options: TableOptions, owner: Word, tables: Arc<Tables>) -> Table {
+    pub fn new(
+        id: [u32; 3],
+        options: TableOptions,
+        owner: Word,
+        namespace: Arc<Namespace>,
+        tables: Arc<Tables>,
+    ) -> Table {
         let keypos = options.keypos - 1;
         Table {
             id,
-            name: RwLock::new(options.name),
+            deleted: AtomicBool::new(false),
+            protection: AtomicU8::new(options.protection as u8),
+            name: AtomicU32::new(options.name.index()),
             owner: AtomicU64::new(owner.bits()),
+            fixed: AtomicU32::new(0),
             heir: Mutex::new(options.heir.clone()),
+            fixing: Mutex::default(),
             store: match options.kind {
                 TableKind::OrderedSet => Store::Ordered(OrderedStore::new(keypos)),
                 _ => Store::Hash(HashStore::new(keypos)),
             },
             options,
-            deleted: AtomicBool::new(false),
-            size: AtomicI64::new(0),
-            bytes: AtomicUsize::new(0),
-            fixes: Mutex::new(Vec::new()),
-            many: Mutex::new(()),
+            namespace,
             tables,
         }
     }
+    /// Whether it was deleted.
+    #[inline]
+    pub fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+    /// Marks it as deleted; false when it was already.
+    pub(super) fn mark_deleted(&self) -> bool {
+        !self.deleted.swap(true, Ordering::AcqRel)
+    }
     /// The owner's pid.
+    #[inline]
     pub fn owner(&self) -> Word {
         // SAFETY: only local pids (immediates) are stored.
         unsafe { Word::from_bits(self.owner.load(Ordering::Acquire)) }
     }
-    /// Gives the table to another process.
-    pub fn set_owner(&self, owner: Word) {
+    pub(super) fn set_owner(&self, owner: Word) {
         self.owner.store(owner.bits(), Ordering::Release);
     }
     /// The current name.
+    #[inline]
     pub fn name(&self) -> Atom {
-        *self.name.read().unwrap_or_else(|e| e.into_inner())
+        Atom::from_index(self.name.load(Ordering::Acquire))
     }
-    /// Renames.
-    pub fn set_name(&self, name: Atom) {
-        *self.name.write().unwrap_or_else(|e| e.into_inner()) = name;
+    pub(super) fn set_name(&self, name: Atom) {
+        self.name.store(name.index(), Ordering::Release);
     }
     /// The current heir.
     pub fn heir(&self) -> Option<Heir> {
-        self.heir.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        lock(&self.heir).clone()
     }
     /// Changes the heir.
     pub fn set_heir(&self, heir: Option<Heir>) {
-        *self.heir.lock().unwrap_or_else(|e| e.into_inner()) = heir;
+        *lock(&self.heir) = heir;
+    }
+    /// Who may do what now.
+    #[inline]
+    pub fn protection(&self) -> Protection {
+        match self.protection.load(Ordering::Acquire) {
+            0 => Protection::Public,
+            1 => Protection::Protected,
+            _ => Protection::Private,
+        }
+    }
+    /// Changes the protection.
+    pub fn set_protection(&self, p: Protection) {
+        self.protection.store(p as u8, Ordering::Release);
     }
     /// Index of the key in a row, from 0.
     #[inline]
     pub fn keypos(&self) -> usize {
         self.options.keypos - 1
     }
+    /// Whether keys may have several rows.
+    #[inline]
+    pub fn is_bag(&self) -> bool {
+        matches!(self.options.kind, TableKind::Bag | TableKind::DuplicateBag)
+    }
     /// Whether the process may read.
     #[inline]
     pub fn readable_by(&self, pid: Word) -> bool {
-        !matches!(self.options.protection, Protection::Private) || self.owner() == pid
+        self.protection.load(Ordering::Acquire) != Protection::Private as u8 || self.owner() == pid
     }
     /// Whether the process may write.
     #[inline]
     pub fn writable_by(&self, pid: Word) -> bool {
-        matches!(self.options.protection, Protection::Public) || self.owner() == pid
+        self.protection.load(Ordering::Acquire) == Protection::Public as u8 || self.owner() == pid
     }
     /// Rows.
-    #[inline]
-    pub fn size(&self) -> i64 {
-        self.size.load(Ordering::Acquire)
+    pub fn size(&self) -> usize {
+        match &self.store {
+            Store::Hash(h) => h.len(),
+            Store::Ordered(o) => o.len(),
+        }
     }
     /// Words of memory, as `ets:info(T, memory)` gives them.
     pub fn memory_words(&self) -> usize {
-        let per_row = match self.options.kind {
-            TableKind::OrderedSet => 6,
-            _ => 4,
-        };
-        300 + self.bytes.load(Ordering::Acquire) / 8 + self.size().max(0) as usize * per_row
+        match &self.store {
+            Store::Hash(h) => 300 + h.buckets() + h.bytes() / 8,
+            Store::Ordered(o) => 100 + o.bytes() / 8 + o.len() * 4,
+        }
     }
-    /// Whether a process fixed it.
-    pub fn is_fixed(&self) -> bool {
-        !self
-            .fixes
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .is_empty()
+    #[inline]
+    fn charge(&self, growth: isize) {
+        if growth != 0 {
+            self.namespace.charge_memory(growth);
+        }
     }
 
+    // ---- fixing
+
+    /// Whether a process holds it fixed.
     #[inline]
-    fn count(&self, row: &Row) {
-        self.size.fetch_add(1, Ordering::AcqRel);
-        self.bytes.fetch_add(row.bytes(), Ordering::AcqRel);
+    pub fn is_fixed(&self) -> bool {
+        self.fixed.load(Ordering::Acquire) > 0
     }
-    /// Takes a row out of the figures.
+    /// Fixes it for a process; true when that process had not fixed it before.
+    pub fn fix(&self, pid: Word, now: (i64, i64)) -> bool {
+        let mut f = lock(&self.fixing);
+        if f.procs.is_empty() {
+            f.since = now;
+        }
+        let first = match f.procs.iter_mut().find(|p| p.0 == pid) {
+            Some(p) => {
+                p.1 += 1;
+                false
+            }
+            None => {
+                f.procs.push((pid, 1));
+                true
+            }
+        };
+        self.fixed.fetch_add(1, Ordering::AcqRel);
+        first
+    }
+    /// Undoes one fixing (or, with `all`, every one) of a process; true when it holds none any more.
+    pub fn unfix(&self, pid: Word, all: bool) -> bool {
+        let mut f = lock(&self.fixing);
+        let Some(i) = f.procs.iter().position(|p| p.0 == pid) else {
+            return false;
+        };
+        let n = if all { f.procs[i].1 } else { 1 };
+        f.procs[i].1 -= n;
+        let none = f.procs[i].1 == 0;
+        if none {
+            f.procs.swap_remove(i);
+        }
+        if self.fixed.fetch_sub(n, Ordering::AcqRel) == n {
+            f.ghosts = HashSet::new();
+            f.kept = 0;
+        }
+        none
+    }
+    /// Looks at the fixing processes.
+    pub fn fixing<T>(&self, look: impl FnOnce(&Fixing) -> T) -> T {
+        look(&lock(&self.fixing))
+    }
+    /// Rows that went while the table was fixed.
+    pub fn kept(&self) -> usize {
+        lock(&self.fixing).kept
+    }
+    /// Whether a row of this key went while the table was fixed.
+    pub fn is_ghost(&self, key: Word) -> bool {
+        self.is_fixed()
+            && lock(&self.fixing)
+                .ghosts
+                .contains(&HashStore::hash(key, &self.tables))
+    }
     #[inline]
-    pub fn discount(&self, row: &Row) {
-        self.size.fetch_sub(1, Ordering::AcqRel);
-        self.bytes.fetch_sub(row.bytes(), Ordering::AcqRel);
+    fn gone(&self, rows: &[Row]) {
+        if !rows.is_empty() && self.is_fixed() && matches!(self.store, Store::Hash(_)) {
+            let mut f = lock(&self.fixing);
+            if self.is_fixed() {
+                f.kept += rows.len();
+                f.ghosts.extend(rows.iter().map(|r| r.hash));
+            }
+        }
     }
-    /// Adjusts the figures for a row that took another's place.
-    #[inline]
-    pub fn recount(&self, new: usize, old: usize) {
-        self.bytes.fetch_add(new, Ordering::AcqRel);
-        self.bytes.fetch_sub(old, Ordering::AcqRel);
-    }
+
+    // ---- single rows
 
     /// `insert` of one row (a tuple long enough for the key).
     pub fn insert(&self, tuple: Word) {
         let t = &*self.tables;
-        let row = Row::new(tuple);
+        let mut old = None;
         match &self.store {
             Store::Hash(h) => {
-                let key = row.element(h.keypos);
+                let key = tuple.term_field(h.keypos + 1);
                 let hash = HashStore::hash(key, t);
+                let row = Row::new(tuple);
                 let mut part = h.write(hash);
-                match self.options.kind {
-                    TableKind::DuplicateBag => {
-                        let (b, at) = part.behind_last(hash, key, h.keypos, t);
-                        self.count(&row);
-                        part.insert_at(b, at, Entry { hash, row });
-                    }
-                    TableKind::Bag => {
-                        let (b, range) = part.find(hash, key, h.keypos, t);
-                        let there = part
-                            .entries(b, range.clone())
-                            .iter()
-                            .any(|e| beamr_term::order::eq_exact(e.row.tuple(), row.tuple(), t));
-                        if !there {
-                            self.count(&row);
-                            part.insert_at(b, range.end, Entry { hash, row });
-                        }
-                    }
-                    _ => {
-                        let (b, range) = part.find(hash, key, h.keypos, t);
-                        if range.is_empty() {
-                            self.count(&row);
-                            part.insert_at(b, range.end, Entry { hash, row });
-                        } else {
-                            let new = row.bytes();
-                            let old = part.replace(b, range.start, row);
-                            drop(part);
-                            self.recount(new, old.bytes());
-                        }
-                    }
+                if self.is_deleted() {
+                    return;
                 }
+                self.link(h, &mut part, hash, key, row, &mut old);
+                let growth = part.growth();
+                drop(part);
+                self.charge(growth);
             }
             Store::Ordered(o) => {
-                let mut map = o.write();
-                self.count(&row);
-                if let Some(old) = o.put(&mut map, row, t) {
-                    drop(map);
-                    self.size.fetch_sub(1, Ordering::AcqRel);
-                    self.bytes.fetch_sub(old.bytes(), Ordering::AcqRel);
+                let row = Row::new(tuple);
+                let mut rows = o.write();
+                if self.is_deleted() {
+                    return;
                 }
+                old = rows.put(row, o.keypos, t);
+                let growth = rows.growth();
+                drop(rows);
+                self.charge(growth);
+            }
+        }
+        drop(old);
+    }
+    /// Puts a row into its part, by the rules of the table's type. A row that it replaces goes to `old`.
+    #[inline]
+    fn link(
+        &self,
+        h: &HashStore,
+        part: &mut Part,
+        hash: u64,
+        key: Word,
+        row: Row,
+        old: &mut Option<Row>,
+    ) {
+        let t = &*self.tables;
+        let (at, found) = part.link(hash, key, h.keypos, t);
+        // SAFETY: the link is fresh; rows are read under the lock of their part.
+        unsafe {
+            match self.options.kind {
+                TableKind::Bag if found => {
+                    let mut p = *at;
+                    while Part::has_key(p, hash, key, h.keypos, t) {
+                        if order::eq_exact((*p).tuple(), row.tuple(), t) {
+                            return;
+                        }
+                        p = (*p).next;
+                    }
+                    part.insert(at, hash, row);
+                }
+                TableKind::Bag | TableKind::DuplicateBag => part.insert(at, hash, row),
+                _ if found => *old = Some(part.replace(at, row)),
+                _ => part.insert(at, hash, row),
             }
         }
     }
@@ -264,30 +422,88 @@ impl Table {
     pub fn insert_new(&self, tuple: Word) -> bool {
         let t = &*self.tables;
         let key = tuple.term_field(self.options.keypos);
-        match &self.store {
+        let growth = match &self.store {
             Store::Hash(h) => {
                 let hash = HashStore::hash(key, t);
                 let mut part = h.write(hash);
-                let (b, range) = part.find(hash, key, h.keypos, t);
-                if !range.is_empty() {
-                    return false;
+                let (at, found) = part.link(hash, key, h.keypos, t);
+                if found || self.is_deleted() {
+                    return !found;
                 }
-                let row = Row::new(tuple);
-                self.count(&row);
-                part.insert_at(b, range.end, Entry { hash, row });
-                true
+                // SAFETY: the link is fresh.
+                unsafe { part.insert(at, hash, Row::new(tuple)) };
+                part.growth()
             }
             Store::Ordered(o) => {
-                let mut map = o.write();
-                if map.contains_key(&Key::new(key, t)) {
+                let mut rows = o.write();
+                let found = rows.get(&Key::new(key, t)).is_some();
+                if found || self.is_deleted() {
+                    return !found;
+                }
+                rows.put(Row::new(tuple), o.keypos, t);
+                rows.growth()
+            }
+        };
+        self.charge(growth);
+        true
+    }
+    /// Inserts several rows as one step, later ones over earlier ones; with `new` only when none of their keys is there.
+    pub fn insert_all(&self, tuples: &[Word], new: bool) -> bool {
+        let t = &*self.tables;
+        let keypos = self.keypos();
+        let mut old = Vec::new();
+        let mut growth = 0;
+        match &self.store {
+            Store::Hash(h) => {
+                let rows: Vec<(u64, Row)> = tuples
+                    .iter()
+                    .map(|tuple| {
+                        let hash = HashStore::hash(tuple.term_field(keypos + 1), t);
+                        (hash, Row::new(*tuple))
+                    })
+                    .collect();
+                let mut parts = h.write_all(rows.iter().map(|r| r.0));
+                if self.is_deleted() {
+                    return true;
+                }
+                let taken = |(hash, row): &(u64, Row)| {
+                    parts[HashStore::part_index(*hash)]
+                        .as_ref()
+                        .is_some_and(|p| !p.find(*hash, row.element(keypos), keypos, t).is_null())
+                };
+                if new && rows.iter().any(taken) {
                     return false;
                 }
-                let row = Row::new(tuple);
-                self.count(&row);
-                o.put(&mut map, row, t);
-                true
+                for (hash, row) in rows {
+                    let Some(part) = &mut parts[HashStore::part_index(hash)] else {
+                        continue;
+                    };
+                    let key = row.element(keypos);
+                    let mut replaced = None;
+                    self.link(h, part, hash, key, row, &mut replaced);
+                    old.extend(replaced);
+                }
+                growth += parts.iter().flatten().map(|p| p.growth()).sum::<isize>();
+            }
+            Store::Ordered(o) => {
+                let fresh: Vec<Row> = tuples.iter().map(|t| Row::new(*t)).collect();
+                let mut rows = o.write();
+                if self.is_deleted() {
+                    return true;
+                }
+                let taken = |r: &Row| rows.get(&Key::new(r.element(keypos), t)).is_some();
+                if new && fresh.iter().any(taken) {
+                    return false;
+                }
+                for row in fresh {
+                    old.extend(rows.put(row, keypos, t));
+                }
+                growth += rows.growth();
             }
         }
+        self.charge(growth);
+        drop(old);
+        true
     }
     /// Whether there is a row of this key.
     pub fn member(&self, key: Word) -> bool {
@@ -295,17 +511,27 @@ impl Table {
         self.lookup(key, |_| any = true);
         any
     }
-    /// Shows the rows of this key in their order, under the table's lock.
+    /// Shows the rows of this key, the newest first, under the table's lock.
     #[inline]
-    pub fn lookup(&self, key: Word, mut f: impl FnMut(&Row)) {
+    pub fn lookup(&self, key: Word, mut f: impl FnMut(&RowData)) {
         let t = &*self.tables;
         match &self.store {
             Store::Hash(h) => {
                 let hash = HashStore::hash(key, t);
                 let part = h.read(hash);
-                let (b, range) = part.find(hash, key, h.keypos, t);
-                for e in part.entries(b, range) {
-                    f(&e.row);
+                let mut p = part.find(hash, key, h.keypos, t);
+                // SAFETY: rows are read under the lock of their part.
+                unsafe {
+                    if !p.is_null() {
+                        f(&*p);
+                        if self.is_bag() {
+                            p = (*p).next;
+                            while Part::has_key(p, hash, key, h.keypos, t) {
+                                f(&*p);
+                                p = (*p).next;
+                            }
+                        }
+                    }
                 }
             }
             Store::Ordered(o) => {
@@ -315,100 +541,176 @@ impl Table {
             }
         }
     }
-    /// Removes the rows of this key; they are given to be looked at and dropped.
-    pub fn take(&self, key: Word) -> Vec<Row> {
+    /// Removes the rows of this key, all or those that `goes` picks; they are given (the newest first) to be looked at and dropped.
+    pub fn take(&self, key: Word, mut goes: impl FnMut(&RowData) -> bool) -> Vec<Row> {
         let t = &*self.tables;
-        let gone: Vec<Row> = match &self.store {
-            Store::Hash(h) => {
-                let hash = HashStore::hash(key, t);
-                let mut part = h.write(hash);
-                let (b, range) = part.find(hash, key, h.keypos, t);
-                if range.is_empty() {
-                    return Vec::new();
-                }
-                part.remove(b, range).into_iter().map(|e| e.row).collect()
-            }
-            Store::Ordered(o) => o.write().remove(&Key::new(key, t)).into_iter().collect(),
-        };
-        for row in &gone {
-            self.discount(row);
-        }
-        gone
-    }
-    /// Removes the rows that are exactly this tuple.
-    pub fn delete_object(&self, tuple: Word) {
-        let t = &*self.tables;
-        let key = tuple.term_field(self.options.keypos);
         let mut gone = Vec::new();
-        match &self.store {
+        let growth = match &self.store {
             Store::Hash(h) => {
                 let hash = HashStore::hash(key, t);
                 let mut part = h.write(hash);
-                let (b, range) = part.find(hash, key, h.keypos, t);
-                for i in range.rev() {
-                    if beamr_term::order::eq_exact(
-                        part.entries(b, i..i + 1)[0].row.tuple(),
-                        tuple,
-                        t,
-                    ) {
-                        gone.extend(part.remove(b, i..i + 1).into_iter().map(|e| e.row));
+                if part.is_empty() {
+                    return gone;
+                }
+                let (mut at, found) = part.link(hash, key, h.keypos, t);
+                if !found {
+                    return gone;
+                }
+                // SAFETY: `at` stays a link of the part over each change.
+                unsafe {
+                    while Part::has_key(*at, hash, key, h.keypos, t) {
+                        if goes(&**at) {
+                            gone.push(part.remove(at));
+                        } else {
+                            at = &raw mut (**at).next;
+                        }
                     }
                 }
+                part.shrink();
+                part.growth()
             }
             Store::Ordered(o) => {
-                let mut map = o.write();
+                let mut rows = o.write();
                 let k = Key::new(key, t);
-                if map
-                    .get(&k)
-                    .is_some_and(|r| beamr_term::order::eq_exact(r.tuple(), tuple, t))
-                {
-                    gone.extend(map.remove(&k));
+                if rows.get(&k).is_some_and(&mut goes) {
+                    gone.extend(rows.remove(&k));
                 }
+                rows.growth()
             }
-        }
-        for row in &gone {
-            self.discount(row);
-        }
+        };
+        self.gone(&gone);
+        self.charge(growth);
+        gone
     }
-    /// Replaces the row of this key by what `f` makes of it (same key), in one step. `None` when there is no row; `f`'s
-    /// error leaves the row as it was. For `set` and `ordered_set`.
+    /// Changes the row of this key as one step: `f` changes it in place, or gives another row of the same key. `None` when there is no
+    /// row; `f`'s error must leave the row as it was. For `set` and `ordered_set`.
     pub fn update<E>(
         &self,
         key: Word,
-        f: impl FnOnce(Word) -> Result<Row, E>,
+        default: Option<&dyn Fn() -> Row>,
+        f: impl FnOnce(RowMut<'_>) -> Result<Option<Row>, E>,
     ) -> Option<Result<(), E>> {
         let t = &*self.tables;
-        match &self.store {
+        let mut old = None;
+        let (done, growth) = match &self.store {
             Store::Hash(h) => {
                 let hash = HashStore::hash(key, t);
                 let mut part = h.write(hash);
-                let (b, range) = part.find(hash, key, h.keypos, t);
-                let tuple = part.entries(b, range.clone()).first()?.row.tuple();
-                Some(f(tuple).map(|row| {
-                    let new = row.bytes();
-                    let old = part.replace(b, range.start, row);
-                    self.recount(new, old.bytes());
-                }))
+                let (at, found) = part.link(hash, key, h.keypos, t);
+                // SAFETY: the link is fresh, the lock is held for writing.
+                unsafe {
+                    if found {
+                        let done = f(RowMut(&**at)).map(|new| {
+                            old = new.map(|row| part.replace(at, row));
+                        });
+                        (done, part.growth())
+                    } else {
+                        if self.is_deleted() {
+                            return None;
+                        }
+                        let row = default?();
+                        let done = f(RowMut(&row)).map(|new| {
+                            part.insert(at, hash, new.unwrap_or(row));
+                        });
+                        (done, part.growth())
+                    }
+                }
             }
             Store::Ordered(o) => {
-                let mut map = o.write();
-                let tuple = map.get(&Key::new(key, t))?.tuple();
-                Some(f(tuple).map(|row| {
-                    let new = row.bytes();
-                    if let Some(old) = o.put(&mut map, row, t) {
-                        self.recount(new, old.bytes());
+                let mut rows = o.write();
+                let done = match rows.get(&Key::new(key, t)) {
+                    Some(row) => f(RowMut(row)).map(|new| {
+                        if let Some(new) = new {
+                            old = rows.put(new, o.keypos, t);
+                        }
+                    }),
+                    None => {
+                        if self.is_deleted() {
+                            return None;
+                        }
+                        let row = default?();
+                        f(RowMut(&row)).map(|new| {
+                            rows.put(new.unwrap_or(row), o.keypos, t);
+                        })
                     }
-                }))
+                };
+                (done, rows.growth())
+            }
+        };
+        self.charge(growth);
+        drop(old);
+        Some(done)
+    }
+
+    /// Replaces rows of one key, each by what `f` says (it may not let them go).
+    pub fn replace_rows(
+        &self,
+        h: &HashStore,
+        key: Word,
+        mut f: impl FnMut(&RowData) -> super::Keep,
+    ) {
+        let t = &*self.tables;
+        let hash = HashStore::hash(key, t);
+        let mut part = h.write(hash);
+        let (mut at, _) = part.link(hash, key, h.keypos, t);
+        // SAFETY: `at` stays a link of the part over each change.
+        unsafe {
+            while Part::has_key(*at, hash, key, h.keypos, t) {
+                if let super::Keep::Replace(new) = f(&**at) {
+                    drop(part.replace(at, new));
+                }
+                at = &raw mut (**at).next;
             }
         }
+        let growth = part.growth();
+        drop(part);
+        self.charge(growth);
     }
-    /// Empties the table; gives the number of rows that went.
-    pub fn clear(&self) -> i64 {
-        match &self.store {
-            Store::Hash(h) => drop(h.clear()),
-            Store::Ordered(o) => drop(std::mem::take(&mut *o.write())),
-        }
-        self.bytes.store(0, Ordering::Release);
-        self.size.swap(0, Ordering::AcqRel)
+
+    // ---- passes
+
+    /// As [`HashStore::walk_mut`] with what the table keeps about it; gives the position to go on from.
+    pub fn pass_hash(
+        &self,
+        h: &HashStore,
+        from: u64,
+        f: impl FnMut(&RowData) -> (super::Keep, bool),
+    ) -> Option<u64> {
+        let (next, gone, growth) = h.walk_mut(from, f);
+        self.gone(&gone);
+        self.charge(growth);
+        next
+    }
+    /// As [`Rows::walk_mut`] with what the table keeps about it; true at the end.
+    pub fn pass_ordered(
+        &self,
+        o: &OrderedStore,
+        from: Option<Key>,
+        f: impl FnMut(&RowData) -> (super::Keep, bool),
+    ) -> bool {
+        let mut rows = o.write();
+        let (done, gone) = rows.walk_mut(from, o.keypos, &self.tables, f);
+        let growth = rows.growth();
+        drop(rows);
+        self.charge(growth);
+        drop(gone);
+        done
+    }
+    /// Empties the table as one step; gives the number of rows that went, and the rows.
+    pub fn clear(&self) -> (usize, Remains) {
+        let (n, bytes, remains) = match &self.store {
+            Store::Hash(h) => {
+                let parts = h.clear();
+                let n = parts.iter().map(Part::len).sum();
+                let bytes = parts.iter().map(Part::bytes).sum::<usize>();
+                (n, bytes, Remains::Parts(parts))
+            }
+            Store::Ordered(o) => {
+                let rows = std::mem::take(&mut *o.write());
+                (rows.len(), rows.bytes(), Remains::Rows(rows))
+            }
+        };
+        self.charge(-(bytes as isize));
+        (n, remains)
     }
 }

@@ -146,6 +146,7 @@ fn start(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) {
     }
     own.aliases = Default::default();
     note(w, slot, dying);
+    vm.ets.process_ended(w, slot);
     vm.exit_hooks.run(w, slot, own);
     dying.leftovers = Some(slot.queue.close());
 }

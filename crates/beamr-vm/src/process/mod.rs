@@ -26,7 +26,7 @@ pub mod spawn;
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 use beamr_abi::{Body, Ctx};
 use beamr_sync::{Priority, ProcState, SignalQueue, SlotId, Task, TimerHandle};
@@ -56,6 +56,8 @@ pub struct Slot {
     pub(crate) priority: AtomicU8,
     /// Who watches the exit from outside, see `exit`.
     pub(crate) watch: AtomicU8,
+    /// It owns ets tables or holds some fixed, or did so once; see `ets::registry`.
+    pub(crate) owns_tables: AtomicBool,
     /// The body; null while it is away with a dirty thread and after death.
     pub(crate) body: AtomicPtr<Process>,
     own: UnsafeCell<Own>,
@@ -85,6 +87,7 @@ impl Slot {
             queue: SignalQueue::new(),
             priority: AtomicU8::new(own.priority as u8),
             watch: AtomicU8::new(0),
+            owns_tables: AtomicBool::new(false),
             body: AtomicPtr::new(Box::into_raw(body)),
             own: UnsafeCell::new(own),
         }
@@ -342,6 +345,8 @@ pub struct Process {
     pub save_calls: u32,
     /// `process_flag(async_dist, true)`.
     pub async_dist: bool,
+    /// `erts_internal:ets_super_user(true)`: protections of ets tables do not hold for it.
+    pub ets_super_user: bool,
     /// Bytes charged to the tenant.
     pub(crate) charged: isize,
     /// `proc_lib:set_label/1` (a root), or `NONE`.

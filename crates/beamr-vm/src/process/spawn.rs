@@ -338,6 +338,7 @@ pub(crate) fn make(
         sensitive: false,
         save_calls: 0,
         async_dist: false,
+        ets_super_user: false,
         charged: 0,
         label: Word::NONE,
         native_state: Word::NONE,
