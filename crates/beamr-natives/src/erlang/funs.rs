@@ -1,14 +1,14 @@
-//! `erlang`: funs and calls by name: `make_fun`, `fun_info`, `apply`, which functions exist.
+//! `erlang`: funs by name: `make_fun`, `fun_info`, which functions are natives.
 
 use std::sync::atomic::Ordering;
 
-use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn, TrapTarget};
+use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::{Atom, Build, FunEntry, Subtag, Word, atoms, format};
 use beamr_vm::code::ModuleTable;
 use beamr_vm::process::slot_of;
 
 use super::types::fun_arity;
-use crate::support::{list_items, name};
+use crate::support::name;
 
 /// The modules of the running process's namespace.
 pub fn modules<'a>(ctx: &Ctx) -> &'a ModuleTable {
@@ -120,18 +120,6 @@ fn fun_to_list_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Ok(ctx.string(&text))
 }
 
-/// The most arguments of a call.
-const MAX_ARITY: usize = 255;
-
-/// `apply(Fun, Args)`.
-fn apply_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let items = list_items(ctx, args[1])?;
-    if items.len() > MAX_ARITY {
-        return Err(ctx.system_limit());
-    }
-    Err(ctx.trap(TrapTarget::Fun(args[0]), &items))
-}
-
 const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
     NativeEntry::new("erlang", function, arity, func)
 }
@@ -143,5 +131,4 @@ pub const TABLE: &[NativeEntry] = &[
     row("fun_info", 2, fun_info_2),
     row("fun_info_mfa", 1, fun_info_mfa_1),
     row("fun_to_list", 1, fun_to_list_1),
-    row("apply", 2, apply_2),
 ];

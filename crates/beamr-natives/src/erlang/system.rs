@@ -91,15 +91,10 @@ fn bad_options(ctx: &mut Ctx) -> Escape {
 /// `display(Term)`.
 fn display_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let mut out = format::format_term(ctx.tables(), args[0], format::FormatLimit::NONE);
-    out.push(b'\n');
+    out.extend_from_slice(b"\r\n");
     ctx.bump(out.len() as i64 / 32);
-    let stream = if ctx.tables().release.0 >= 26 {
-        Stream::Err
-    } else {
-        Stream::Out
-    };
     // A stream that is closed loses the text, as in OTP.
-    let _ = vm_of(ctx).door.write(stream, &out);
+    let _ = vm_of(ctx).door.write(Stream::Out, &out);
     Ok(Word::TRUE)
 }
 
