@@ -206,6 +206,8 @@ pub(crate) struct WorkerShared {
 
 /// Sends to a port or another node, on behalf of the running process.
 pub type SendHook = Box<dyn Fn(&mut Ctx, Word, Word) -> Result<(), Pending> + Send + Sync>;
+/// Takes signals other than messages to ports or other nodes; gives them back when the receiver is dead or not reachable.
+pub type SignalHook = Box<dyn Fn(&Worker, ProcId, Signal) -> Result<(), Signal> + Send + Sync>;
 /// Gets what would go to the logger when there is none: `{log, Level, Format, Args, Metadata}`.
 pub type LogHook = Box<dyn Fn(Word, &Tables) + Send + Sync>;
 
@@ -246,6 +248,10 @@ pub struct Hooks {
     pub remote_send: OnceLock<SendHook>,
     /// Remarks for the host ([`Vm::note`]).
     pub note: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    /// Links, monitors and exits to ports.
+    pub port_signal: OnceLock<SignalHook>,
+    /// Links, monitors and exits to processes of other nodes.
+    pub remote_signal: OnceLock<SignalHook>,
     /// Reports without a logger.
     pub log: OnceLock<LogHook>,
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use beamr_abi::{ExceptionClass, Regs};
+use beamr_abi::{ExceptionClass, Pending, Regs};
 use beamr_sync::prim::Arc as SyncArc;
 use beamr_sync::run_queue::Refund;
 use beamr_sync::{EndRun, Parker, Priority, Snapshot};
-use beamr_term::atoms;
+use beamr_term::{Build, atoms};
 
 use super::{SLICE, Worker, dirty};
 use crate::engine::Stop;
@@ -283,7 +283,7 @@ impl Turn {
         self.worker.switch_in(&mut self.regs.ctx, slot, body);
         // SAFETY: as in `slice`; the handler is taken out so that it may reach the rest of `Own`.
         let handler = unsafe { slot.own() }.native.take();
-        let stop = match handler {
+        let stop: Result<Stop, String> = match handler {
             None => {
                 // SAFETY: the runner has the body; live registers are in `args`; its code is alive by the rules of the
                 // code server.
@@ -291,13 +291,14 @@ impl Turn {
                     let args = (*body).body.args.as_slice();
                     self.regs.x[..args.len()].copy_from_slice(args);
                     let engine = Arc::as_ptr(&self.worker.vm.engine);
-                    (*engine).run(&mut self.regs)
+                    let regs = &mut *self.regs;
+                    guarded(|| (*engine).run(regs))
                 }
             }
             Some(mut handler) => {
                 let ctx = &mut self.regs.ctx;
                 ctx.bump(1);
-                let step = handler.run(ctx);
+                let step = guarded(|| handler.run(ctx));
                 // SAFETY: as above; the handler has returned.
                 let own = unsafe { slot.own() };
                 let collect = {
@@ -305,7 +306,7 @@ impl Turn {
                     // SAFETY: the runner has the body.
                     unsafe { (*body).body.heap.gc_wanted }
                 };
-                match step {
+                step.map(|step| match step {
                     NativeStep::Exit(reason) => {
                         // SAFETY: the runner has the body.
                         unsafe { (*body).end(ExceptionClass::Exit, reason, false) };
@@ -321,11 +322,25 @@ impl Turn {
                             _ => Stop::Preempted,
                         }
                     }
-                }
+                })
             }
         };
         self.account(slot, body, before);
-        stop
+        stop.unwrap_or_else(|text| self.panicked(body, &text))
+    }
+
+    /// A bug of the VM under this process: the process dies of it, as `{vm_panic, Text}`.
+    #[cold]
+    fn panicked(&mut self, body: *mut Process, text: &str) -> Stop {
+        let ctx = &mut self.regs.ctx;
+        ctx.pending = Pending::None;
+        let tag = self.worker.vm.tables.atoms.intern("vm_panic");
+        let tag = tag.unwrap_or(atoms::ERROR).word();
+        let text = ctx.binary(text.as_bytes());
+        let reason = ctx.tuple(&[tag, text]);
+        // SAFETY: the runner has the body.
+        unsafe { (*body).end(ExceptionClass::Error, reason, true) };
+        Stop::Exited
     }
 
     fn account(&mut self, slot: &Slot, body: *mut Process, before: i64) {
@@ -352,6 +367,16 @@ impl Turn {
         }
         self.worker.status.set(atoms::RUNNING);
     }
+}
+
+/// Runs code of a process; the text of its panic, if it panics. The process is not run again then, so
+/// that nobody sees what it left half done in its own structures.
+fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).map_err(|p| {
+        let text = p.downcast_ref::<&str>().map(|s| (*s).to_owned());
+        text.or_else(|| p.downcast_ref::<String>().cloned())
+            .unwrap_or_default()
+    })
 }
 
 fn after(end: EndRun) -> After {

@@ -197,3 +197,14 @@ fn signals_behind_unread_messages_wake_a_suspended_process() {
     ]);
     assert_eq!(w.run(), ["info [{status,suspended},{message_queue_len,1}]"]);
 }
+
+#[test]
+fn a_panic_kills_the_process_alone() {
+    let w = world();
+    let a = w.spawn(vec![step(|_| panic!("a bug"))]);
+    let b = w.spawn(vec![receive(&w.said, "b")]);
+    w.run();
+    assert_eq!(w.exit_of(a), "{vm_panic,<<\"a bug\">>}");
+    w.vm.send(b, Carried::immediate(Word::fixnum(1)));
+    assert_eq!(w.run(), ["b 1"]);
+}

@@ -1,6 +1,7 @@
 //! Processes, signals, timers, names and the scheduler, with processes written in Rust on a cooperative VM: one
 //! thread, a clock that the test moves, so that every run is the same.
 
+mod dirty;
 mod exits;
 mod info;
 mod links;
@@ -156,9 +157,12 @@ pub fn world() -> World {
 }
 
 pub fn world_with(options: VmOptions) -> World {
+    world_of(Arc::new(NoEngine), options)
+}
+
+pub fn world_of(engine: Arc<dyn Engine>, options: VmOptions) -> World {
     let tables = Tables::new(Arc::new(AtomTable::new(0)), Release::OTP27);
     let clock = Arc::new(TestClock::default());
-    let engine: Arc<dyn Engine> = Arc::new(NoEngine);
     let (server, modules) = code(&tables, &engine);
     let vm = Vm::new(
         VmParts {
