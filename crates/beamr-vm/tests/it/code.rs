@@ -25,17 +25,22 @@ fn loading_again_makes_the_current_code_old() {
     let v2 = Source::new("m", V2).image(&s);
     let v3 = Source::new("m", V1).image(&s);
     assert!(t.find(m, f, 0).is_null() && !t.is_loaded(m));
-    assert!(t.finish(&[v1.clone()]).unwrap().on_load.is_empty());
+    assert!(
+        t.finish(std::slice::from_ref(&v1))
+            .unwrap()
+            .on_load
+            .is_empty()
+    );
     assert_eq!(t.find(m, f, 0), v1.export(f, 0));
     assert_eq!(t.find(m, gone, 1), v1.export(gone, 1));
     assert_eq!(t.loaded(), [m]);
-    t.finish(&[v2.clone()]).unwrap();
+    t.finish(std::slice::from_ref(&v2)).unwrap();
     assert_eq!(t.find(m, f, 0), v2.export(f, 0));
     assert_eq!(t.find(m, new, 1), v2.export(new, 1));
     assert!(t.find(m, gone, 1).is_null());
     assert!(Arc::ptr_eq(&t.old(m).unwrap().image, &v1));
     assert_eq!(
-        t.finish(&[v3.clone()]),
+        t.finish(std::slice::from_ref(&v3)),
         Err(FinishError::NotPurged(vec![m]))
     );
     assert_eq!(t.delete(m), Err(NotPurged));
@@ -46,7 +51,7 @@ fn loading_again_makes_the_current_code_old() {
     assert_eq!(t.delete(m), Ok(false));
     assert!(!t.is_loaded(m) && t.find(m, f, 0).is_null());
     // Old code does not stand in the way when there is no current code.
-    assert!(t.finish(&[v3.clone()]).is_ok());
+    assert!(t.finish(std::slice::from_ref(&v3)).is_ok());
     assert_eq!(t.find(m, f, 0), v3.export(f, 0));
 }
 
@@ -95,7 +100,7 @@ fn natives_keep_their_exports() {
     let stub = s.engine.native_stub(&NATIVES[0]);
     assert_eq!(t.find(atoms::ERLANG, abs, 1), stub);
     let erlang = Source::new("erlang", &[("abs", 1), ("f", 0)]).image(&s);
-    t.finish(&[erlang.clone()]).unwrap();
+    t.finish(std::slice::from_ref(&erlang)).unwrap();
     assert_eq!(t.find(atoms::ERLANG, abs, 1), stub);
     assert_eq!(t.find(atoms::ERLANG, f, 0), erlang.export(f, 0));
     t.delete(atoms::ERLANG).unwrap();
@@ -127,9 +132,9 @@ fn namespaces_share_images_and_nothing_else() {
     let mut source = Source::new("m", V1);
     source.lambdas = true;
     let m = source.image(&s);
-    a.finish(&[m.clone()]).unwrap();
+    a.finish(std::slice::from_ref(&m)).unwrap();
     assert!(!b.is_loaded(m.module()));
-    b.finish(&[m.clone()]).unwrap();
+    b.finish(std::slice::from_ref(&m)).unwrap();
     let entry = |t: &ModuleTable| t.current(m.module()).unwrap().funs[0];
     assert_ne!(entry(&a), entry(&b));
     a.delete(m.module()).unwrap();
@@ -154,7 +159,7 @@ fn on_load_keeps_or_drops() {
     let (me, you) = (Word::pid(1), Word::pid(2));
     assert_eq!(t.begin_on_load(m, me), PendingOnLoad::None);
     let v1 = source.image(&s);
-    assert_eq!(t.finish(&[v1.clone()]).unwrap().on_load, [m]);
+    assert_eq!(t.finish(std::slice::from_ref(&v1)).unwrap().on_load, [m]);
     assert!(!t.is_loaded(m) && t.find(m, f, 0).is_null());
     let PendingOnLoad::Run(id) = t.begin_on_load(m, me) else {
         panic!("the function may run");
@@ -166,7 +171,7 @@ fn on_load_keeps_or_drops() {
     assert!(!t.finish_on_load(m, true).unwrap());
 
     let v2 = source.image(&s);
-    t.finish(&[v2.clone()]).unwrap();
+    t.finish(std::slice::from_ref(&v2)).unwrap();
     assert!(t.finish_on_load(m, true).unwrap());
     assert_eq!(t.find(m, f, 0), v2.export(f, 0));
     assert!(t.current(m).unwrap().ready.load(Ordering::Relaxed));
@@ -179,7 +184,7 @@ fn uses_of_old_code() {
     let mut source = Source::new("m", V1);
     source.lambdas = true;
     let m = source.image(&s);
-    t.finish(&[m.clone()]).unwrap();
+    t.finish(std::slice::from_ref(&m)).unwrap();
     let other = Source::new("n", V1).image(&s);
     let mut w = Worker::new(&s, &t);
     let uses = |w: &mut Worker, x: &mut [Word]| unsafe {

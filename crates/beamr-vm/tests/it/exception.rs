@@ -307,7 +307,7 @@ fn undefined_functions() {
         &[("undefined_function", 3), ("undefined_lambda", 3)],
     )
     .image(&s);
-    t.finish(&[eh.clone()]).unwrap();
+    t.finish(std::slice::from_ref(&eh)).unwrap();
     let at = unsafe { rt::undefined(&mut w.regs, ip, mw, fw, 2) };
     assert_eq!(at.live, 3);
     assert_eq!(at.pos, eh.export(atoms::UNDEFINED_FUNCTION, 3));
@@ -319,7 +319,7 @@ fn undefined_functions() {
 fn resolve_finds_code_and_natives() {
     let (s, t) = setup();
     let m = Source::new("m", FUNS).image(&s);
-    t.finish(&[m.clone()]).unwrap();
+    t.finish(std::slice::from_ref(&m)).unwrap();
     let mut w = Worker::new(&s, &t);
     let first = atom(&s, "first");
     for _ in 0..2 {
@@ -369,7 +369,7 @@ fn bad_funs() {
     assert_eq!(end(&w), format!("{{{{badarity,{{#Fun,[1]}}}},{here}}}"));
     assert!(call(&mut w, export, 2).is_null());
     assert_eq!(end(&w), "{undef,[{m,first,[1,200],[]}]}");
-    t.finish(&[m.clone()]).unwrap();
+    t.finish(std::slice::from_ref(&m)).unwrap();
     assert_eq!(call(&mut w, export, 2), m.export(first, 2));
 
     // A fun whose module is loaded later.
@@ -388,7 +388,7 @@ fn bad_funs() {
     assert!(call(&mut w, fun, 1).is_null());
     assert_eq!(end(&w), format!("{{undef,{here}}}"));
     let image = later.image(&s);
-    t.finish(&[image.clone()]).unwrap();
+    t.finish(std::slice::from_ref(&image)).unwrap();
     assert_eq!(call(&mut w, fun, 1), image.label(2));
     assert_eq!(w.regs.x[1], Word::fixnum(77));
     let made = unsafe { rt::fun_entry(&mut w.regs.ctx, image.id, 0) };
