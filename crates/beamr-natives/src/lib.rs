@@ -65,3 +65,17 @@ pub fn table(release: Release) -> Result<NativeTable, NativeTableError> {
     }
     Ok(t)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_release_has_a_table_without_doubles() {
+        for r in [24, 25, 26, 27, 28, 29] {
+            let t = table(Release(r)).unwrap();
+            assert!(t.get("erlang", "spawn", 3).is_some());
+            assert_eq!(t.get("erlang", "min", 2).is_some(), r >= 26);
+        }
+    }
+}
