@@ -6,8 +6,10 @@
 //! pointed to it points to the one before: only the node at the position is ever taken out, whose
 //! predecessor is known.
 
+use beamr_abi::{Heap, STACK_SLACK};
 use beamr_sync::signal_queue::Node;
-use beamr_term::{Fragment, Word};
+use beamr_term::word::PRIMARY_HEADER;
+use beamr_term::{Fragment, Header, Word};
 
 use super::ids::RefKey;
 use crate::signal::Signal;
@@ -28,6 +30,10 @@ pub struct Message {
 unsafe impl Send for Message {}
 
 impl Message {
+    /// Whether it refers to something outside fragments of its own.
+    fn is_adopted(&self) -> bool {
+        self.fragment.is_none() && !self.term.is_immediate()
+    }
     /// A message in a fragment of its own (or none for an immediate or literal).
     pub fn new(term: Word, fragment: Option<Box<Fragment>>) -> Message {
         Message {
@@ -63,6 +69,8 @@ pub struct Mailbox {
     /// The node before the receive position; null at the start.
     before: *mut Node<Signal>,
     len: usize,
+    /// Messages that lie in the receiver's heap or a literal area: only these are looked at by a collection.
+    adopted: usize,
     markers: Option<Box<Markers>>,
 }
 
@@ -73,6 +81,7 @@ impl Default for Mailbox {
             last: std::ptr::null_mut(),
             before: std::ptr::null_mut(),
             len: 0,
+            adopted: 0,
             markers: None,
         }
     }
@@ -108,6 +117,7 @@ impl Mailbox {
         // SAFETY: the list owns its nodes; see the head of the module.
         unsafe {
             message(node).next = std::ptr::null_mut();
+            self.adopted += usize::from(message(node).is_adopted());
             if self.last.is_null() {
                 self.first = node;
             } else {
@@ -128,14 +138,35 @@ impl Mailbox {
     }
     /// The message at the receive position.
     #[inline]
-    pub fn current(&mut self) -> Option<&mut Message> {
+    pub fn current(&self) -> Option<Word> {
         let node = self.position();
         if node.is_null() {
             None
         } else {
             // SAFETY: a node of the list.
-            Some(unsafe { message(node) })
+            Some(unsafe { message(node) }.term)
         }
+    }
+    /// The message at the receive position, which from now on lies in the heap.
+    #[inline]
+    pub fn adopt_current(&mut self, heap: &mut Heap) -> Option<Word> {
+        let node = self.position();
+        if node.is_null() {
+            return None;
+        }
+        // SAFETY: a node of the list.
+        let m = unsafe { message(node) };
+        if let Some(f) = m.fragment.take() {
+            m.term = match relocate(heap, &f, m.term) {
+                Some(moved) => moved,
+                None => {
+                    heap.adopt(f);
+                    m.term
+                }
+            };
+            self.adopted += 1;
+        }
+        Some(m.term)
     }
     /// Whether a message is at the receive position.
     #[inline]
@@ -175,6 +206,7 @@ impl Mailbox {
                 }
             }
             message(node).next = std::ptr::null_mut();
+            self.adopted -= usize::from(message(node).is_adopted());
             self.len -= 1;
             self.before = std::ptr::null_mut();
             Some(Box::from_raw(node))
@@ -189,7 +221,7 @@ impl Mailbox {
     pub fn remove_where(&mut self, mut gone: impl FnMut(Word) -> bool) {
         self.reset();
         while let Some(m) = self.current() {
-            if gone(m.term) {
+            if gone(m) {
                 let before = self.before;
                 drop(self.remove_current());
                 self.before = before;
@@ -214,12 +246,14 @@ impl Mailbox {
     }
     /// Shows the words of adopted messages: they are roots of the receiver's heap.
     pub fn visit_adopted(&mut self, visit: &mut dyn FnMut(&mut [Word])) {
+        let mut left = self.adopted;
         let mut node = self.first;
-        while !node.is_null() {
+        while left > 0 && !node.is_null() {
             // SAFETY: a node of the list.
             let m = unsafe { message(node) };
-            if m.fragment.is_none() && !m.term.is_immediate() {
+            if m.is_adopted() {
                 visit(std::slice::from_mut(&mut m.term));
+                left -= 1;
             }
             node = m.next;
         }
@@ -271,6 +305,56 @@ impl Mailbox {
     }
 }
 
+/// Words up to which a message is moved into the block instead of adopted with its fragment: the fragment goes back to the
+/// allocator while it is warm, and the collector has fewer blocks to look at.
+const MOVED: usize = 64;
+
+/// Moves a small message into the free part of the block; `None` when that cannot be.
+#[inline]
+fn relocate(heap: &mut Heap, fragment: &Fragment, term: Word) -> Option<Word> {
+    let (start, top) = fragment.range();
+    let n = (top as usize - start as usize) / 8;
+    if n > MOVED
+        || fragment.next.is_some()
+        || !fragment.off_heap.first.is_null()
+        || n + STACK_SLACK + MOVED > heap.free()
+    {
+        return None;
+    }
+    let to = heap.top;
+    let delta = (to as u64).wrapping_sub(start as u64);
+    let bytes = n as u64 * 8;
+    // A pointer into the fragment becomes one into the block; everything else stays.
+    let moved = |bits: u64| {
+        // SAFETY: only looked at.
+        let w = unsafe { Word::from_bits(bits) };
+        let inside = (w.ptr() as u64).wrapping_sub(start as u64) < bytes;
+        if (w.is_cons() || w.is_boxed()) && inside {
+            bits.wrapping_add(delta)
+        } else {
+            bits
+        }
+    };
+    // SAFETY: the fragment's words are complete objects and cons cells one after the other; there is room for them
+    // in the block. Nothing else refers to the fragment.
+    unsafe {
+        let mut i = 0;
+        while i < n {
+            let bits = *start.add(i);
+            if bits & 3 == PRIMARY_HEADER {
+                let raw = Header(bits).raw_words();
+                std::ptr::copy_nonoverlapping(start.add(i), to.add(i), raw + 1);
+                i += raw + 1;
+            } else {
+                *to.add(i) = moved(bits);
+                i += 1;
+            }
+        }
+        heap.top = to.add(n);
+        Some(Word::from_bits(moved(term.bits())))
+    }
+}
+
 impl Drop for Mailbox {
     fn drop(&mut self) {
         let mut node = self.first;
@@ -299,7 +383,7 @@ mod tests {
         m.iter().map(|m| m.term.small_value()).collect()
     }
     fn at(m: &mut Mailbox) -> Option<i64> {
-        m.current().map(|m| m.term.small_value())
+        m.current().map(Word::small_value)
     }
 
     #[test]

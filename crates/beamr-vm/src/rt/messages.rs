@@ -113,13 +113,7 @@ pub fn next_message(ctx: &mut Ctx) -> Result<Option<Word>, Ending> {
         }
     }
     let o = own(ctx);
-    let Some(m) = o.mailbox.current() else {
-        return Ok(None);
-    };
-    if let Some(f) = m.fragment.take() {
-        process(ctx).body.heap.adopt(f);
-    }
-    Ok(Some(m.term))
+    Ok(o.mailbox.adopt_current(&mut process(ctx).body.heap))
 }
 
 /// `loop_rec_end`: leaves the message in the queue and moves the receive position on.

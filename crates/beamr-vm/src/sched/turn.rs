@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use beamr_abi::{ExceptionClass, Pending, Regs};
+use beamr_abi::{ExceptionClass, Pending, Regs, STACK_SLACK};
 use beamr_sync::prim::Arc as SyncArc;
 use beamr_sync::run_queue::Refund;
 use beamr_sync::{EndRun, Parker, Priority, Snapshot};
@@ -13,6 +13,7 @@ use beamr_term::{Build, atoms};
 
 use super::{SLICE, Worker, dirty};
 use crate::engine::Stop;
+use crate::gc::sizes::next_size;
 use crate::native_process::NativeStep;
 use crate::process::{Process, Runnable, Slot, exit};
 use crate::signal::handle::handle_all;
@@ -392,6 +393,11 @@ impl Worker {
     fn hibernate(&self, process: &mut Process) {
         let min = std::mem::replace(&mut process.body.heap.min_size, 0);
         self.collect_at_rest(process, true);
+        let heap = &process.body.heap;
+        if heap.size() > next_size(heap.used() + heap.stack_size() + STACK_SLACK) {
+            // The block was made for what might have lived.
+            self.collect_at_rest(process, true);
+        }
         process.body.heap.min_size = min;
     }
 }
