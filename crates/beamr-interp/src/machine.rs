@@ -7,7 +7,7 @@
 //! a function of one signature ([`Handler`]) whose five parameters are the machine's registers, and
 //! its last act is a call of the next handler with them. The compiler makes that a jump, because nothing
 //! is left to do behind it: **a handler has no values with destructors, and no local whose address
-//! escapes**. Whatever needs those is an ordinary function that a cold handler calls. Under `cfg(beamr_loop)` the
+//! escapes** (not even as an argument that is passed in memory: helpers take registers one by one). Whatever needs those is an ordinary function that a cold handler calls. Under `cfg(beamr_loop)` the
 //! same handlers return the registers to the loop in [`execute`]; nothing else differs.
 //!
 //! # Safety
@@ -188,6 +188,18 @@ impl M {
         self.htop = (*heap).top;
         self.e = (*heap).stop;
         self.fc = (*self.p).ctx.fcalls;
+    }
+    /// The machine of a step outside the engine: its registers were saved.
+    pub unsafe fn saved(p: *mut Regs, ip: Ip) -> M {
+        let mut m = M {
+            ip,
+            e: std::ptr::null_mut(),
+            htop: std::ptr::null_mut(),
+            p,
+            fc: 0,
+        };
+        m.load();
+        m
     }
     /// The registers for a runtime helper.
     #[inline(always)]
@@ -404,7 +416,7 @@ handlers! {
     #[cold]
     #[inline(never)]
     fn preempted(m) {
-        save_process(m, m.ip, m.fc as usize);
+        save_process(m.p, m.e, m.htop, m.ip, m.fc as usize);
         m.stop(STOP_PREEMPTED)
     }
     /// Collects before this instruction and runs it again; `fc` holds the live X registers (low 10
@@ -444,12 +456,12 @@ impl M {
 
 /// Saves position, live X registers, heap and stack of the process.
 #[inline(never)]
-pub(crate) unsafe fn save_process(m: M, ip: Ip, live: usize) {
-    let body = m.body();
-    (*body).heap.top = m.htop;
-    (*body).heap.stop = m.e;
+pub(crate) unsafe fn save_process(p: *mut Regs, e: *mut u64, htop: *mut u64, ip: Ip, live: usize) {
+    let body = (*p).ctx.body;
+    (*body).heap.top = htop;
+    (*body).heap.stop = e;
     (*body).ip = ip;
-    let x = std::slice::from_raw_parts(m.p.cast::<Word>(), live);
+    let x = std::slice::from_raw_parts(p.cast::<Word>(), live);
     (*body).args.save(x);
 }
 

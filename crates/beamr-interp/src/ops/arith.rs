@@ -9,8 +9,8 @@ use beamr_term::Word;
 use beamr_vm::rt;
 
 use crate::glue::{self, Operation};
-use crate::machine::{Kind, M, Place, handlers};
-use crate::ops::natives::{Step, finish};
+use crate::machine::{Ip, Kind, M, Place, handlers};
+use crate::ops::natives::Step;
 
 const TAG: u64 = 0xF;
 
@@ -144,15 +144,15 @@ handlers! {
     /// Any operation on any operands.
     #[inline(never)]
     fn arith_slow(m) {
-        m.save();
-        let step = slow(m.regs(), m);
-        finish(m, step)
+        m.step(slow_step)
     }
 }
 
 /// Computes, stores the result, collects when the result opened a fragment.
 #[inline(never)]
-unsafe fn slow(regs: &mut Regs, m: M) -> Step {
+unsafe fn slow_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let m = M::saved(p, ip);
     let op = Operation::ALL[m.half(10)];
     let a = m.any_word(m.half(4));
     let b = if op.is_unary() {

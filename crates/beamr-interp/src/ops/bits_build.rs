@@ -12,16 +12,14 @@ use beamr_term::{Atom, Build, Subtag, Word, atoms};
 use beamr_vm::lower::op::{SegKind, SegSize, Segment, Src};
 
 use crate::glue;
-use crate::machine::{M, handlers, plain_error};
+use crate::machine::{Ip, M, handlers, plain_error};
 use crate::ops::arith::{ensure, store_and_ensure};
 use crate::ops::exceptions::{badarg, raise_at};
-use crate::ops::natives::{Step, finish};
+use crate::ops::natives::Step;
 
 handlers! {
     fn create(m) {
-        m.save();
-        let step = create_step(m);
-        finish(m, step)
+        m.step(create_step)
     }
     /// x0 becomes an empty bitstring that appends may extend.
     fn init_writable(m) {
@@ -348,8 +346,9 @@ unsafe fn check(regs: &Regs, m: &M, s: &Seg, bits: u64) -> Result<(), Failure> {
 }
 
 #[inline(never)]
-unsafe fn create_step(mut m: M) -> Step {
-    let regs = m.regs();
+unsafe fn create_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let mut m = M::saved(p, ip);
     let segs: &[Seg] = &*(m.word(3) as usize as *const Box<[Seg]>);
     match build(regs, &mut m, segs) {
         Ok(v) => {

@@ -8,11 +8,11 @@ use beamr_abi::Regs;
 use beamr_term::bits::{self, BitsView, Utf, raw};
 use beamr_term::{Header, Subtag, Word};
 
-use crate::machine::{Kind, M, Place, handlers};
+use crate::machine::{Ip, Kind, M, Place, handlers};
 use crate::ops::arith::{ensure, store};
 use crate::ops::data::{bytes_for, field_of};
 use crate::ops::exceptions::badarg;
-use crate::ops::natives::{Step, finish};
+use crate::ops::natives::Step;
 
 /// Segment flag bits in instructions.
 pub(crate) const SIGNED: u16 = 1;
@@ -195,15 +195,11 @@ handlers! {
             m.set_any(m.half(5), v << 4 | TAG);
             return m.next(3);
         }
-        m.save();
-        let step = big_integer(m);
-        finish(m, step)
+        m.step(big_integer)
     }
     /// A part of word 2 bits, already ensured: half 5 destination, 6 live.
     fn binary(m) {
-        m.save();
-        let step = part(m, m.word(2), 3);
-        finish(m, step)
+        m.step(binary_step)
     }
     /// What is left (the position stays): half 5 destination, 6 live.
     fn tail(m) {
@@ -223,9 +219,7 @@ handlers! {
             m.set_any(m.half(5), t as u64 + 2);
             return m.next(2);
         }
-        m.save();
-        let step = tail_step(m);
-        finish(m, step)
+        m.step(tail_step)
     }
     /// Word 2 bits.
     fn skip(m) {
@@ -295,7 +289,7 @@ handlers! {
     /// Any encoding: half 8 kind (0 UTF-8, 1 UTF-16, 2 UTF-32), 9 flags.
     #[inline(never)]
     fn utf(m) {
-        let v = read_utf(m);
+        let v = read_utf(m.p, m.e, m.ip);
         if v == u64::MAX {
             return m.branch(3);
         }
@@ -307,9 +301,7 @@ handlers! {
     /// A segment of any type and size: half 5 destination, 6 live, 7 words; pair 4 fail, half 10 flags, 11 type;
     /// half 12 size, 13 unit.
     fn get(m) {
-        m.save();
-        let step = get_step(m);
-        finish(m, step)
+        m.step(get_step)
     }
 }
 
@@ -317,7 +309,14 @@ handlers! {
 pub(crate) const NOWHERE: usize = 0xFFFF;
 
 #[inline(never)]
-unsafe fn read_utf(m: M) -> u64 {
+unsafe fn read_utf(p: *mut Regs, e: *mut u64, ip: Ip) -> u64 {
+    let m = M {
+        ip,
+        e,
+        htop: e,
+        p,
+        fc: 0,
+    };
     let c = context(&m);
     let little = m.half(9) as u16 & LITTLE != 0;
     let kind = match m.half(8) {
@@ -350,8 +349,9 @@ unsafe fn view(c: *mut u64) -> BitsView {
 
 /// An integer that may be a bignum.
 #[inline(never)]
-unsafe fn big_integer(mut m: M) -> Step {
-    let regs = m.regs();
+unsafe fn big_integer(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let mut m = M::saved(p, ip);
     let size = m.word(2);
     let live = m.half(6);
     if let Err(step) = ensure(regs, &mut m, size.div_ceil(64) as usize + 2, live) {
@@ -386,8 +386,13 @@ unsafe fn integer_here(
     }
 }
 
-/// The next `size` bits as a bitstring.
 #[inline(never)]
+unsafe fn binary_step(p: *mut Regs, ip: Ip) -> Step {
+    let m = M::saved(p, ip);
+    part(m, m.word(2), 3)
+}
+
+/// The next `size` bits as a bitstring.
 unsafe fn part(mut m: M, size: u64, words: usize) -> Step {
     let regs = m.regs();
     let live = m.half(6);
@@ -402,8 +407,9 @@ unsafe fn part(mut m: M, size: u64, words: usize) -> Step {
 }
 
 #[inline(never)]
-unsafe fn tail_step(mut m: M) -> Step {
-    let regs = m.regs();
+unsafe fn tail_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let mut m = M::saved(p, ip);
     let live = m.half(6);
     if let Err(step) = ensure(regs, &mut m, PART_WORDS, live) {
         return step;
@@ -418,8 +424,9 @@ unsafe fn tail_step(mut m: M) -> Step {
 const PART_WORDS: usize = 8;
 
 #[inline(never)]
-unsafe fn get_step(mut m: M) -> Step {
-    let regs = m.regs();
+unsafe fn get_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let mut m = M::saved(p, ip);
     let fail = Step::go(m.target(4));
     let flags = m.half(10) as u16;
     let kind = m.half(11) as u16;

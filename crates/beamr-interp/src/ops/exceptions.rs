@@ -1,7 +1,7 @@
 //! Raising, catching, error instructions, breakpoints.
 
 use beamr_abi::{ErrorInfo, ExceptionClass, Raise, Regs};
-use beamr_term::{Build, Word, atoms};
+use beamr_term::{Atom, Build, Word, atoms};
 use beamr_vm::engine::CodePos;
 use beamr_vm::rt;
 
@@ -11,6 +11,12 @@ use crate::machine::{handlers, plain_error};
 #[inline(never)]
 pub(crate) unsafe fn raise_at(regs: &mut Regs, ip: CodePos, raise: Raise) -> CodePos {
     rt::raise(regs, ip, raise, None, None)
+}
+
+/// Raises an error of this reason at `ip`.
+#[inline(never)]
+pub(crate) unsafe fn raise_reason(regs: &mut Regs, ip: CodePos, reason: Atom) -> CodePos {
+    rt::raise(regs, ip, plain_error(reason.word()), None, None)
 }
 
 /// `badmatch` and its kin, by the number in the instruction.
@@ -69,7 +75,7 @@ handlers! {
     #[inline(never)]
     fn badarg(m) {
         m.save();
-        let pos = raise_at(m.regs(), m.ip, plain_error(atoms::BADARG.word()));
+        let pos = raise_reason(m.regs(), m.ip, atoms::BADARG);
         m.resume(pos)
     }
     /// `badarith` at this instruction.
@@ -77,7 +83,7 @@ handlers! {
     #[inline(never)]
     fn badarith(m) {
         m.save();
-        let pos = raise_at(m.regs(), m.ip, plain_error(atoms::BADARITH.word()));
+        let pos = raise_reason(m.regs(), m.ip, atoms::BADARITH);
         m.resume(pos)
     }
     /// Half 4 value, 5 which (see [`TAGGED`]).
@@ -88,7 +94,7 @@ handlers! {
     }
     fn if_end(m) {
         m.save();
-        let pos = raise_at(m.regs(), m.ip, plain_error(atoms::IF_CLAUSE.word()));
+        let pos = raise_reason(m.regs(), m.ip, atoms::IF_CLAUSE);
         m.resume(pos)
     }
     /// Half 4 arity.

@@ -3,15 +3,15 @@
 //! Halves 4 to 6 operands, 7 destination; pair 4 fail, half 10 live (`NO_LIVE` when all registers are),
 //! 11 words; word 3 the native; constants from word 4.
 
-use beamr_abi::{NativeEntry, Pending};
+use beamr_abi::{NativeEntry, Pending, Regs};
 use beamr_term::{Subtag, Word};
 use beamr_vm::rt;
 
 use crate::glue;
-use crate::machine::{Kind, M, Place, handlers};
+use crate::machine::{Ip, Kind, M, Place, handlers};
 use crate::ops::arith::store;
 use crate::ops::data::{field_of, head_of};
-use crate::ops::natives::{Step, finish};
+use crate::ops::natives::Step;
 use crate::ops::tests::{Check, IsBitstring, IsMap, IsTuple, Relation, bit_size};
 
 const TRUE: u64 = Word::TRUE.bits();
@@ -30,9 +30,7 @@ handlers! {
     /// Any native on any operands.
     #[inline(never)]
     fn native(m) {
-        m.save();
-        let step = native_step(m);
-        finish(m, step)
+        m.step(native_step)
     }
     fn hd[S: Kind, D: Place](m) {
         let l = S::get(&m, 4, 4);
@@ -121,24 +119,22 @@ handlers! {
         D::set(&m, 7, (*m.body()).pid.bits());
         m.next(4)
     }
-    fn map_get[K: Kind, S: Kind, D: Place](m) {
-        let key = K::get(&m, 4, 4);
-        let map = S::get(&m, 5, 4 + K::WORDS);
+    fn map_get(m) {
+        let (key, map) = (m.any(m.half(4)), m.any(m.half(5)));
         if IsMap::check(map) {
             let v = super::maps::lookup(m.p, map, key);
             if v != 0 {
-                D::set(&m, 7, v);
-                return m.next(4 + K::WORDS + S::WORDS);
+                m.set_any(m.half(7), v);
+                return m.next(m.half(11));
             }
         }
         m.slow(native)
     }
-    fn is_map_key[K: Kind, S: Kind, D: Place](m) {
-        let key = K::get(&m, 4, 4);
-        let map = S::get(&m, 5, 4 + K::WORDS);
+    fn is_map_key(m) {
+        let (key, map) = (m.any(m.half(4)), m.any(m.half(5)));
         if IsMap::check(map) {
-            D::set(&m, 7, boolean(super::maps::lookup(m.p, map, key) != 0));
-            return m.next(4 + K::WORDS + S::WORDS);
+            m.set_any(m.half(7), boolean(super::maps::lookup(m.p, map, key) != 0));
+            return m.next(m.half(11));
         }
         m.slow(native)
     }
@@ -202,15 +198,15 @@ handlers! {
             return m.branch(3);
         }
         m.save();
-        let undef = crate::machine::plain_error(beamr_term::atoms::UNDEF.word());
-        let pos = super::exceptions::raise_at(m.regs(), m.ip, undef);
+        let pos = super::exceptions::raise_reason(m.regs(), m.ip, beamr_term::atoms::UNDEF);
         m.resume(pos)
     }
 }
 
 #[inline(never)]
-unsafe fn native_step(m: M) -> Step {
-    let regs = m.regs();
+unsafe fn native_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let m = M::saved(p, ip);
     let entry: &'static NativeEntry = &*(m.word(3) as usize as *const NativeEntry);
     let all = [
         m.any_word(m.half(4)),

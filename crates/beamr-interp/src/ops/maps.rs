@@ -7,11 +7,11 @@ use beamr_abi::Regs;
 use beamr_term::header::MAX_FLAT_MAP;
 use beamr_term::{Build, Subtag, Word, atoms, maps};
 
-use crate::machine::{Kind, M, handlers, plain_error};
+use crate::machine::{Ip, Kind, M, handlers, plain_error};
 use crate::ops::arith::{ensure, store};
 use crate::ops::data::field_of;
 use crate::ops::exceptions::{badarg, raise_at};
-use crate::ops::natives::{Step, finish};
+use crate::ops::natives::Step;
 use crate::ops::tests::{Check, IsMap};
 
 /// The value under `key`, or 0. `map` is a map.
@@ -81,9 +81,7 @@ handlers! {
     /// Half 4 map, 5 destination, 6 live, 7 words; pair 4 fail, half 10 pairs, 11 whether keys may be new;
     /// (key, value) halves from 12.
     fn put_map(m) {
-        m.save();
-        let step = put_map_step(m);
-        finish(m, step)
+        m.step(put_map_step)
     }
     /// One pair into a flat map that has the key, an immediate: the keys are shared.
     fn put_map_one(m) {
@@ -115,8 +113,9 @@ handlers! {
 }
 
 #[inline(never)]
-unsafe fn put_map_step(mut m: M) -> Step {
-    let regs = m.regs();
+unsafe fn put_map_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let mut m = M::saved(p, ip);
     let live = m.half(6);
     let n = m.half(10);
     let assoc = m.half(11) != 0;

@@ -3,19 +3,18 @@
 //! At the instructions of a receive loop no X register is live (the message becomes x0), so
 //! a collection that adopted messages made due happens there.
 
+use beamr_abi::Regs;
 use beamr_term::atoms;
 use beamr_vm::rt::{self, WaitOutcome};
 
-use crate::machine::{M, STOP_WAITING, handlers, plain_error, save_process};
-use crate::ops::exceptions::raise_at;
-use crate::ops::natives::{Step, finish};
+use crate::machine::{Ip, M, STOP_WAITING, handlers, save_process};
+use crate::ops::exceptions::raise_reason;
+use crate::ops::natives::Step;
 
 handlers! {
     /// Pair 2 where to go when the queue is empty.
     fn loop_rec(m) {
-        m.save();
-        let step = loop_rec_step(m);
-        finish(m, step)
+        m.step(loop_rec_step)
     }
     /// Pair 2 the start of the loop.
     fn loop_rec_end(m) {
@@ -40,7 +39,7 @@ handlers! {
     /// Pair 2 the start of the loop.
     fn wait(m) {
         let retry = m.target(2);
-        save_process(m, retry, 0);
+        save_process(m.p, m.e, m.htop, retry, 0);
         m.save();
         let outcome = rt::wait(&mut (*m.p).ctx);
         if outcome == WaitOutcome::Sleep {
@@ -52,7 +51,7 @@ handlers! {
     /// Pair 2 the start of the loop, half 6 timeout, 7 words.
     fn wait_timeout(m) {
         let retry = m.target(2);
-        save_process(m, retry, 0);
+        save_process(m.p, m.e, m.htop, retry, 0);
         m.save();
         let outcome = rt::wait_timeout(&mut (*m.p).ctx, m.any_word(m.half(6)));
         if outcome == WaitOutcome::Sleep {
@@ -69,7 +68,7 @@ handlers! {
     #[inline(never)]
     fn bad_timeout(m) {
         m.save();
-        let pos = raise_at(m.regs(), m.ip, plain_error(atoms::TIMEOUT_VALUE.word()));
+        let pos = raise_reason(m.regs(), m.ip, atoms::TIMEOUT_VALUE);
         m.resume(pos)
     }
     /// Half 4 destination.
@@ -104,8 +103,9 @@ handlers! {
 }
 
 #[inline(never)]
-unsafe fn loop_rec_step(m: M) -> Step {
-    let regs = m.regs();
+unsafe fn loop_rec_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let m = M::saved(p, ip);
     if regs.ctx.heap().gc_wanted
         && let Err(pos) = rt::collect(regs, 0, 0)
     {

@@ -77,7 +77,7 @@ handlers! {
         L::leave(&mut m, 5, 4);
         m.save();
         let arity = m.half(4);
-        save_process(m, ip, arity);
+        save_process(m.p, m.e, m.htop, ip, arity);
         m.stop(m.word(2) as usize)
     }
     /// The value is in x0: signals and collection, then on.
@@ -164,6 +164,16 @@ impl Step {
             pos: std::ptr::null(),
             code,
         }
+    }
+}
+
+impl M {
+    /// Saves the registers, takes a step outside the engine and does what it says.
+    #[inline(always)]
+    pub(crate) unsafe fn step(self, step: unsafe fn(*mut Regs, Ip) -> Step) -> crate::machine::Out {
+        self.save();
+        let s = step(self.p, self.ip);
+        finish(self, s)
     }
 }
 

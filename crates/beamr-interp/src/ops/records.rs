@@ -10,10 +10,10 @@
 use beamr_abi::Regs;
 use beamr_term::{Atom, Build, Header, Subtag, Word, atoms};
 
-use crate::machine::{M, handlers, plain_error};
+use crate::machine::{Ip, M, handlers, plain_error};
 use crate::ops::arith::{ensure, store};
 use crate::ops::exceptions::raise_at;
-use crate::ops::natives::{Step, finish};
+use crate::ops::natives::Step;
 
 /// A `put_record`, beside the code.
 #[derive(Debug)]
@@ -82,21 +82,18 @@ handlers! {
     }
     /// Half 4 record, 5 words, 6 destination, 7 identity; pair 4 fail; word 3 field, 4 module that asks.
     fn get_field(m) {
-        m.save();
-        let step = get_field_step(m);
-        finish(m, step)
+        m.step(get_field_step)
     }
     /// Half 4 source (nil creates), 5 destination, 6 live, 7 words; pair 4 fail; word 3 the [`Put`]; values in halves from 16.
     fn put(m) {
-        m.save();
-        let step = put_step(m);
-        finish(m, step)
+        m.step(put_step)
     }
 }
 
 #[inline(never)]
-unsafe fn get_field_step(m: M) -> Step {
-    let regs = m.regs();
+unsafe fn get_field_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let m = M::saved(p, ip);
     let w = m.any_word(m.half(4));
     let identity = m.any_word(m.half(7));
     let asks = m.word(4);
@@ -132,8 +129,9 @@ unsafe fn failed(regs: &mut Regs, m: M, tag: Atom, value: Word) -> Step {
 }
 
 #[inline(never)]
-unsafe fn put_step(mut m: M) -> Step {
-    let regs = m.regs();
+unsafe fn put_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let mut m = M::saved(p, ip);
     let live = m.half(6);
     let put: &Put = &*(m.word(3) as usize as *const Put);
     let creates = m.any_word(m.half(4)).is_nil();
