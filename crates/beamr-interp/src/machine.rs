@@ -138,6 +138,11 @@ impl M {
     pub unsafe fn target(&self, pair: usize) -> Ip {
         self.ip.byte_offset(self.int(pair) as isize)
     }
+    /// The label whose address is in word `n` (calls: the address is there one cycle sooner than a distance).
+    #[inline(always)]
+    pub unsafe fn address(&self, n: usize) -> Ip {
+        self.word(n) as usize as Ip
+    }
     /// Another handler for the same instruction (a slow path).
     #[inline(always)]
     pub unsafe fn slow(self, handler: Handler) -> Out {
@@ -341,6 +346,29 @@ pub(crate) struct Y;
 pub(crate) struct C;
 /// X register 0, which needs no operand.
 pub(crate) struct X0;
+
+/// A number of stack slots that a handler is specialised for. Constants matter: what a return pops must not wait
+/// for a load from the instruction, or each return costs the latency of two loads instead of one.
+pub(crate) trait Slots {
+    /// The number; a variable one is in half word `half`.
+    unsafe fn get(m: &M, half: usize) -> usize;
+}
+/// A constant number.
+pub(crate) struct Fixed<const N: usize>;
+/// A number in the instruction.
+pub(crate) struct Encoded;
+impl<const N: usize> Slots for Fixed<N> {
+    #[inline(always)]
+    unsafe fn get(_: &M, _: usize) -> usize {
+        N
+    }
+}
+impl Slots for Encoded {
+    #[inline(always)]
+    unsafe fn get(m: &M, half: usize) -> usize {
+        m.half(half)
+    }
+}
 
 impl Kind for X {
     const WORDS: usize = 0;

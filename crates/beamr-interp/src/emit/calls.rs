@@ -3,7 +3,7 @@
 use beamr_abi::NativeEntry;
 use beamr_vm::lower::op::{CallKind, Op, Src};
 
-use super::code::{Constants, Emitter, by_kind, by_src};
+use super::code::{Constants, Emitter, by_kind, by_leave, by_src};
 use crate::machine::Handler;
 use crate::ops::{calls, exceptions, natives};
 use crate::{statics, stubs};
@@ -37,7 +37,8 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             kind,
         } => {
             e.op(by_kind!(*kind, L => calls::call::<L>));
-            e.label_halves(*target, *arity, slots(*kind));
+            e.address(*target);
+            e.halves(*arity, slots(*kind), 0, 0);
         }
         Op::CallExt {
             export,
@@ -53,7 +54,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             arity, fun, kind, ..
         } => call_fun(e, *arity, *fun, *kind),
         Op::Apply { arity, kind } => {
-            e.op(by_kind!(*kind, L => calls::apply::<L>));
+            e.op(by_leave!(*kind, L => calls::apply::<L>));
             e.halves(*arity, slots(*kind), 0, 0);
         }
         Op::Return => e.op(calls::ret),
@@ -105,11 +106,11 @@ fn tagged(e: &mut Emitter<'_>, src: Src, which: u16) {
 
 fn call_native(e: &mut Emitter<'_>, native: &'static NativeEntry, kind: CallKind) {
     let h: Handler = if stubs::is_dirty(native) {
-        by_kind!(kind, L => natives::call_dirty::<L>)
+        by_leave!(kind, L => natives::call_dirty::<L>)
     } else if stubs::polls(native) {
-        by_kind!(kind, L => natives::call_native_polled::<L>)
+        by_leave!(kind, L => natives::call_native_polled::<L>)
     } else {
-        by_kind!(kind, L => natives::call_native::<L>)
+        by_leave!(kind, L => natives::call_native::<L>)
     };
     e.op(h);
     for w in stubs::native_words(native, slots(kind)) {
@@ -120,7 +121,7 @@ fn call_native(e: &mut Emitter<'_>, native: &'static NativeEntry, kind: CallKind
 fn call_fun(e: &mut Emitter<'_>, arity: u16, fun: Src, kind: CallKind) {
     let mut c = Constants::from(2);
     let f = e.src(fun, &mut c);
-    e.op(by_kind!(kind, L => by_src!(fun, S => calls::call_fun::<S, L>)));
+    e.op(by_leave!(kind, L => by_src!(fun, S => calls::call_fun::<S, L>)));
     e.halves(f, arity, slots(kind), 0);
     e.constants(c);
     e.set_len(7);

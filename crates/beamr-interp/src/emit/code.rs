@@ -35,6 +35,8 @@ pub(crate) struct Emitter<'a> {
     start: usize,
     limit: Option<&'static str>,
     kept: Vec<Box<dyn Any + Send + Sync>>,
+    /// Words that become addresses of labels.
+    addresses: Vec<(usize, Label)>,
 }
 
 impl<'a> Emitter<'a> {
@@ -55,6 +57,7 @@ impl<'a> Emitter<'a> {
             start: 0,
             limit: None,
             kept: Vec::new(),
+            addresses: Vec::new(),
         }
     }
 
@@ -173,6 +176,11 @@ impl<'a> Emitter<'a> {
             self.fix(self.words.len() * 2 - 2 + i % 2, l);
         }
     }
+    /// A label as an address.
+    pub fn address(&mut self, label: Label) {
+        self.words.push(0);
+        self.addresses.push((self.words.len() - 1, label));
+    }
     /// A label as a 64-bit distance.
     pub fn wide_label(&mut self, label: Label) {
         self.words.push(0);
@@ -279,6 +287,8 @@ impl<'a> Emitter<'a> {
                 what,
             });
         }
+        // The words do not move any more.
+        self.words.shrink_to_fit();
         for f in std::mem::take(&mut self.fixups) {
             let Some(to) = self.labels.get(f.label as usize).copied().flatten() else {
                 return Err(EngineError::Limit {
@@ -301,8 +311,17 @@ impl<'a> Emitter<'a> {
             let shift = f.at % 2 * 32;
             *w = *w & !(0xFFFF_FFFF << shift) | u64::from(distance as u32) << shift;
         }
-        let memory = Memory(self.words.into_boxed_slice(), self.kept);
-        let start = memory.0.as_ptr() as usize;
+        let start = self.words.as_ptr() as usize;
+        for (word, label) in &self.addresses {
+            let Some(to) = self.labels.get(*label as usize).copied().flatten() else {
+                return Err(EngineError::Limit {
+                    engine: "interp",
+                    what: "a label that is not defined",
+                });
+            };
+            self.words[*word] = (start + to * 8) as u64;
+        }
+        let memory = Memory(self.words, self.kept);
         let at = |w: usize| start + w * 8;
         Ok(Emitted {
             start,
@@ -322,7 +341,7 @@ impl<'a> Emitter<'a> {
 /// Code words. They are read only, but for entry words, which are exchanged atomically.
 #[derive(Debug)]
 struct Memory(
-    Box<[u64]>,
+    Vec<u64>,
     #[expect(dead_code, reason = "instructions hold addresses of these objects")]
     Vec<Box<dyn Any + Send + Sync>>,
 );
@@ -377,8 +396,39 @@ macro_rules! by_src {
         }
     };
 }
-/// The same for a call kind.
-macro_rules! by_kind {
+/// The same for a number of stack slots.
+macro_rules! by_slots {
+    ($n:expr, $T:ident => $e:expr) => {
+        match $n {
+            0 => {
+                type $T = crate::machine::Fixed<0>;
+                $e
+            }
+            1 => {
+                type $T = crate::machine::Fixed<1>;
+                $e
+            }
+            2 => {
+                type $T = crate::machine::Fixed<2>;
+                $e
+            }
+            3 => {
+                type $T = crate::machine::Fixed<3>;
+                $e
+            }
+            4 => {
+                type $T = crate::machine::Fixed<4>;
+                $e
+            }
+            _ => {
+                type $T = crate::machine::Encoded;
+                $e
+            }
+        }
+    };
+}
+/// The same for a call kind whose frame need not be known ([`by_kind`] knows small ones).
+macro_rules! by_leave {
     ($k:expr, $T:ident => $e:expr) => {
         match $k {
             beamr_vm::lower::op::CallKind::Body => {
@@ -386,7 +436,7 @@ macro_rules! by_kind {
                 $e
             }
             beamr_vm::lower::op::CallKind::Last(_) => {
-                type $T = crate::ops::calls::Last;
+                type $T = crate::ops::calls::Last<crate::machine::Encoded>;
                 $e
             }
             beamr_vm::lower::op::CallKind::Only => {
@@ -396,4 +446,25 @@ macro_rules! by_kind {
         }
     };
 }
-pub(crate) use {by_kind, by_reg, by_src};
+/// The same for a call kind.
+macro_rules! by_kind {
+    ($k:expr, $T:ident => $e:expr) => {
+        match $k {
+            beamr_vm::lower::op::CallKind::Body => {
+                type $T = crate::ops::calls::Body;
+                $e
+            }
+            beamr_vm::lower::op::CallKind::Last(n) => {
+                crate::emit::code::by_slots!(n, N => {
+                    type $T = crate::ops::calls::Last<N>;
+                    $e
+                })
+            }
+            beamr_vm::lower::op::CallKind::Only => {
+                type $T = crate::ops::calls::Only;
+                $e
+            }
+        }
+    };
+}
+pub(crate) use {by_kind, by_leave, by_reg, by_slots, by_src};

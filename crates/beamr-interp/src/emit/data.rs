@@ -2,7 +2,7 @@
 
 use beamr_vm::lower::op::{CallKind, Op, Reg, Src, UpdateHint};
 
-use super::code::{Constants, Emitter, by_kind, by_reg, by_src};
+use super::code::{Constants, Emitter, by_kind, by_reg, by_slots, by_src};
 use crate::machine::Handler;
 use crate::ops::{calls, data};
 
@@ -149,15 +149,15 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
         }
         Op::Deallocate { slots } => {
             if let Some(Op::Return) = ops.get(i + 1) {
-                e.op(calls::deallocate_return);
+                e.op(by_slots!(*slots, N => calls::deallocate_return::<N>));
                 e.halves(*slots, 0, 0, 0);
                 return Some(2);
             }
-            e.op(data::deallocate);
+            e.op(by_slots!(*slots, N => data::deallocate::<N>));
             e.halves(*slots, 0, 0, 0);
         }
         Op::Trim { words, .. } => {
-            e.op(data::deallocate);
+            e.op(by_slots!(*words, N => data::deallocate::<N>));
             e.halves(*words, 0, 0, 0);
         }
         Op::TestHeap { words, live } => {
@@ -268,7 +268,7 @@ fn allocate(e: &mut Emitter<'_>, ops: &[Op], i: usize, slots: u16, heap: u32, li
             if y.first() == Some(&0) && y.windows(2).all(|w| w[1] == w[0] + 1) =>
         {
             let n = e.narrow(y.len());
-            e.op(data::allocate_init);
+            e.op(by_slots!(slots, N => data::allocate_init::<N>));
             e.halves_pair(slots, live, bytes);
             e.halves(n, 0, 0, 0);
             2
@@ -289,7 +289,7 @@ fn allocate(e: &mut Emitter<'_>, ops: &[Op], i: usize, slots: u16, heap: u32, li
                 e.reg(Reg::X(*c)),
                 e.reg(Reg::Y(*d)),
             ];
-            e.op(data::allocate_move2::<crate::machine::X, crate::machine::Y>);
+            e.op(by_slots!(slots, N => data::allocate_move2::<crate::machine::X, crate::machine::Y, N>));
             e.halves_pair(slots, live, bytes);
             e.half_list(&v);
             3
@@ -302,13 +302,13 @@ fn allocate(e: &mut Emitter<'_>, ops: &[Op], i: usize, slots: u16, heap: u32, li
             _,
         ) => {
             let v = [e.reg(Reg::X(*a)), e.reg(Reg::Y(*b))];
-            e.op(data::allocate_move::<crate::machine::X, crate::machine::Y>);
+            e.op(by_slots!(slots, N => data::allocate_move::<crate::machine::X, crate::machine::Y, N>));
             e.halves_pair(slots, live, bytes);
             e.half_list(&v);
             2
         }
         _ => {
-            e.op(data::allocate);
+            e.op(by_slots!(slots, N => data::allocate::<N>));
             e.halves_pair(slots, live, bytes);
             1
         }
@@ -368,8 +368,9 @@ fn moves(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> usize {
                 ];
                 e.op(by_kind!(*kind, L => by_reg!(s1, S => by_reg!(s2, T =>
                     calls::move2_call::<S, crate::machine::X, T, crate::machine::X, L>))));
-                e.halves_label(v[0], v[1], *target);
-                e.halves(*arity, slots, v[2], v[3]);
+                e.address(*target);
+                e.halves(*arity, slots, v[0], v[1]);
+                e.halves(v[2], v[3], 0, 0);
                 return follow + 1 - i;
             }
             let (src, dst) = run[n - 1];
@@ -385,8 +386,8 @@ fn moves(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> usize {
                 by_kind!(*kind, L => by_src!(src, S => by_reg!(dst, D => calls::move_call::<S, D, L>)))
             };
             e.op(h);
-            e.halves_label(s, d, *target);
-            e.halves(*arity, slots, 0, 0);
+            e.address(*target);
+            e.halves(*arity, slots, s, d);
             e.constants(c);
             follow + 1 - i
         }
@@ -407,7 +408,7 @@ fn moves(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> usize {
             plain(e, &run[..n - 1]);
             let mut c = Constants::from(2);
             let s = e.src(run[n - 1].0, &mut c);
-            e.op(by_src!(run[n - 1].0, S => calls::move_deallocate_return::<S>));
+            e.op(by_src!(run[n - 1].0, S => by_slots!(*slots, N => calls::move_deallocate_return::<S, N>)));
             e.halves(s, *slots, 0, 0);
             e.constants(c);
             follow + 2 - i

@@ -3,7 +3,7 @@
 use beamr_term::Word;
 use beamr_vm::lower::op::{Compare, Label, Op, Reg, Src, TypeTest};
 
-use super::code::{Constants, Emitter, by_reg, by_src};
+use super::code::{Constants, Emitter, by_reg, by_slots, by_src};
 use crate::machine::Handler;
 use crate::ops::{data, tests};
 
@@ -167,7 +167,7 @@ fn fused_test(
         (TypeTest::NonemptyList, Op::Allocate { slots, heap, live }) => {
             let s = e.reg(r);
             let bytes = e.pair(data::bytes_for(*slots as usize + *heap as usize));
-            e.op(by_reg!(r, S => tests::nonempty_allocate::<S>));
+            e.op(by_reg!(r, S => by_slots!(*slots, N => tests::nonempty_allocate::<S, N>)));
             e.halves_label(s, 0, fail);
             e.halves_pair(*slots, *live, bytes);
             Some(2)

@@ -9,7 +9,7 @@ use beamr_term::{FunEntry, Subtag, Word};
 use beamr_vm::engine::CodePos;
 use beamr_vm::rt;
 
-use crate::machine::{Kind, M, Place, STOP_EXITED, handlers, plain_error};
+use crate::machine::{Kind, M, Place, STOP_EXITED, Slots, handlers, plain_error};
 use crate::ops::exceptions::raise_at;
 
 /// How a call leaves its caller, as a type parameter. `SLOTS` is the half with the frame's size.
@@ -22,7 +22,7 @@ pub(crate) trait Leave {
 /// Returns behind the call.
 pub(crate) struct Body;
 /// Gives back the frame.
-pub(crate) struct Last;
+pub(crate) struct Last<S>(std::marker::PhantomData<S>);
 /// Has no frame.
 pub(crate) struct Only;
 impl Leave for Body {
@@ -32,11 +32,11 @@ impl Leave for Body {
         m.push(m.ip.add(words));
     }
 }
-impl Leave for Last {
+impl<S: Slots> Leave for Last<S> {
     const BODY: bool = false;
     #[inline(always)]
     unsafe fn leave(m: &mut M, slots: usize, _: usize) {
-        m.e = m.e.add(m.half(slots));
+        m.e = m.e.add(S::get(m, slots));
     }
 }
 impl Leave for Only {
@@ -46,31 +46,31 @@ impl Leave for Only {
 }
 
 handlers! {
-    // ---- local calls: pair 2 distance, half 6 arity, 7 slots.
+    // ---- local calls: word 1 address, half 8 arity, 9 slots.
     fn call[L: Leave](m) {
-        let to = m.target(2);
-        let live = m.half(6);
-        L::leave(&mut m, 7, 2);
+        let to = m.address(1);
+        let live = m.half(8);
+        L::leave(&mut m, 9, 3);
         m.enter(to, live)
     }
-    /// A move before it: half 4 source, 5 destination, pair 3 distance, half 8 arity, 9 slots; constant in word 3.
+    /// A move before it: half 10 source, 11 destination; constant in word 3.
     fn move_call[S: Kind, D: Place, L: Leave](m) {
-        let v = S::get(&m, 4, 3);
-        D::set(&m, 5, v);
-        let to = m.target(3);
+        let v = S::get(&m, 10, 3);
+        D::set(&m, 11, v);
+        let to = m.address(1);
         let live = m.half(8);
         L::leave(&mut m, 9, 3 + S::WORDS);
         m.enter(to, live)
     }
-    /// Two moves before it: halves 4 to 5, 10 to 11.
+    /// Two moves before it: halves 10 to 11, 12 to 13.
     fn move2_call[S: Kind, D: Place, T: Kind, E: Place, L: Leave](m) {
-        let v = S::get(&m, 4, 0);
-        D::set(&m, 5, v);
-        let v = T::get(&m, 10, 0);
-        E::set(&m, 11, v);
-        let to = m.target(3);
+        let v = S::get(&m, 10, 0);
+        D::set(&m, 11, v);
+        let v = T::get(&m, 12, 0);
+        E::set(&m, 13, v);
+        let to = m.address(1);
         let live = m.half(8);
-        L::leave(&mut m, 9, 3);
+        L::leave(&mut m, 9, 4);
         m.enter(to, live)
     }
 
@@ -104,8 +104,8 @@ handlers! {
         m.jump(to)
     }
     /// Half 4 slots.
-    fn deallocate_return(m) {
-        m.e = m.e.add(m.half(4));
+    fn deallocate_return[N: Slots](m) {
+        m.e = m.e.add(N::get(&m, 4));
         let to = m.pop();
         m.jump(to)
     }
@@ -117,10 +117,10 @@ handlers! {
         m.jump(to)
     }
     /// x0 is half 4 (constant in word 2), half 5 slots.
-    fn move_deallocate_return[S: Kind](m) {
+    fn move_deallocate_return[S: Kind, N: Slots](m) {
         let v = S::get(&m, 4, 2);
         m.set_x(0, v);
-        m.e = m.e.add(m.half(5));
+        m.e = m.e.add(N::get(&m, 5));
         let to = m.pop();
         m.jump(to)
     }

@@ -2,7 +2,7 @@
 
 use beamr_term::{Header, Subtag, Word};
 
-use crate::machine::{Kind, Place, SLACK_BYTES, handlers};
+use crate::machine::{Kind, Place, SLACK_BYTES, Slots, handlers};
 use crate::ops::exceptions::badarg;
 
 handlers! {
@@ -244,32 +244,32 @@ handlers! {
 
     // ---- frames and heap.
     /// Half 4 slots, 5 live, pair 3 bytes that must be free before.
-    fn allocate(m) {
+    fn allocate[N: Slots](m) {
         let bytes = m.uint(3);
         if m.free() < bytes {
             return m.collect(bytes, m.half(5));
         }
-        m.e = m.e.sub(m.half(4));
+        m.e = m.e.sub(N::get(&m, 4));
         m.next(2)
     }
     /// Then a move (half 8 to 9).
-    fn allocate_move[S: Kind, D: Place](m) {
+    fn allocate_move[S: Kind, D: Place, N: Slots](m) {
         let bytes = m.uint(3);
         if m.free() < bytes {
             return m.collect(bytes, m.half(5));
         }
-        m.e = m.e.sub(m.half(4));
+        m.e = m.e.sub(N::get(&m, 4));
         let v = S::get(&m, 8, 0);
         D::set(&m, 9, v);
         m.next(3)
     }
     /// Then two moves (halves 8 to 9, 10 to 11).
-    fn allocate_move2[S: Kind, D: Place](m) {
+    fn allocate_move2[S: Kind, D: Place, N: Slots](m) {
         let bytes = m.uint(3);
         if m.free() < bytes {
             return m.collect(bytes, m.half(5));
         }
-        m.e = m.e.sub(m.half(4));
+        m.e = m.e.sub(N::get(&m, 4));
         let v = S::get(&m, 8, 0);
         D::set(&m, 9, v);
         let v = S::get(&m, 10, 0);
@@ -277,12 +277,12 @@ handlers! {
         m.next(3)
     }
     /// Then clears y0 up to half 8 (exclusive).
-    fn allocate_init(m) {
+    fn allocate_init[N: Slots](m) {
         let bytes = m.uint(3);
         if m.free() < bytes {
             return m.collect(bytes, m.half(5));
         }
-        m.e = m.e.sub(m.half(4));
+        m.e = m.e.sub(N::get(&m, 4));
         for i in 0..m.half(8) {
             *m.e.add(i) = Word::NIL.bits();
         }
@@ -304,8 +304,8 @@ handlers! {
         m.next(m.half(5))
     }
     /// Half 4 words.
-    fn deallocate(m) {
-        m.e = m.e.add(m.half(4));
+    fn deallocate[N: Slots](m) {
+        m.e = m.e.add(N::get(&m, 4));
         m.next(2)
     }
     /// Pair 2 bytes, half 6 live.

@@ -5,7 +5,7 @@
 use beamr_term::{Subtag, Word};
 
 use crate::glue;
-use crate::machine::{Kind, handlers};
+use crate::machine::{Kind, Slots, handlers};
 use crate::ops::data::field_of;
 
 /// A type test as a type parameter.
@@ -130,7 +130,7 @@ handlers! {
         m.next(3)
     }
     /// Half 4 term, pair 3 fail; half 8 slots, 9 live, pair 5 bytes: a list cell, then a frame.
-    fn nonempty_allocate[S: Kind](m) {
+    fn nonempty_allocate[S: Kind, N: Slots](m) {
         let l = S::get(&m, 4, 0);
         if l & 3 != 1 {
             return m.branch(3);
@@ -139,7 +139,7 @@ handlers! {
         if m.free() < bytes {
             return m.collect(bytes, m.half(9));
         }
-        m.e = m.e.sub(m.half(8));
+        m.e = m.e.sub(N::get(&m, 8));
         m.next(3)
     }
     /// Half 4 tuple, 5 arity, pair 3 fail.
