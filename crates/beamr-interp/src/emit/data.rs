@@ -115,7 +115,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             let d = e.reg(*dst);
             let mut halves = Vec::with_capacity(2 * n);
             for (index, value) in updates {
-                halves.push(e.narrow(*index as usize));
+                halves.push(e.narrow(*index as usize + 1));
                 halves.push(e.src(*value, &mut c));
             }
             let hint = match hint {

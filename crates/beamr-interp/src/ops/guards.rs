@@ -21,6 +21,11 @@ const FALSE: u64 = Word::FALSE.bits();
 fn boolean(b: bool) -> u64 {
     if b { TRUE } else { FALSE }
 }
+/// From OTP 26 on the compiler asks for the size of what is left of a match context.
+#[inline(always)]
+unsafe fn is_context(t: u64) -> bool {
+    t & 3 == 2 && *field_of(t, 0) & 0x3C == (Subtag::Match as u64) << 2
+}
 #[inline(always)]
 fn small(n: u64) -> u64 {
     n << 4 | 0xF
@@ -72,7 +77,7 @@ handlers! {
     }
     fn byte_size[S: Kind, D: Place](m) {
         let t = S::get(&m, 4, 4);
-        if !IsBitstring::check(t) {
+        if !IsBitstring::check(t) && !is_context(t) {
             return m.slow(native);
         }
         D::set(&m, 7, small(bit_size(t).div_ceil(8)));
@@ -80,7 +85,7 @@ handlers! {
     }
     fn bit_size_of[S: Kind, D: Place](m) {
         let t = S::get(&m, 4, 4);
-        if !IsBitstring::check(t) {
+        if !IsBitstring::check(t) && !is_context(t) {
             return m.slow(native);
         }
         D::set(&m, 7, small(bit_size(t)));

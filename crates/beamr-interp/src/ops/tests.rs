@@ -63,7 +63,7 @@ checks! {
     IsAnyNativeRecord(w) = boxed_in(w, bit(Subtag::Record));
 }
 
-/// Size in bits of a bitstring term.
+/// Size in bits of a bitstring, or of what is left of a match context.
 #[inline(always)]
 pub(crate) unsafe fn bit_size(w: u64) -> u64 {
     let p = field_of(w, 0);
@@ -71,8 +71,10 @@ pub(crate) unsafe fn bit_size(w: u64) -> u64 {
         *p.add(1)
     } else if *p >> 2 & 0xF == Subtag::RefcBits as u64 {
         *p.add(4)
-    } else {
+    } else if *p >> 2 & 0xF == Subtag::SubBits as u64 {
         *p.add(3) >> 4
+    } else {
+        (*p.add(3) - *p.add(2)) >> 4
     }
 }
 
