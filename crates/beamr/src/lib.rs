@@ -2,6 +2,7 @@
 
 #![deny(missing_docs)]
 
+pub mod init_server;
 pub mod inspect;
 pub mod io_server;
 pub mod loader;

@@ -11,12 +11,13 @@ use beamr_term::{AtomTable, Build, Fragment, Tables, Word, atoms};
 use beamr_vm::code::server::Capabilities;
 use beamr_vm::code::{CodeServer, LoadError, ModuleTable, Trust};
 use beamr_vm::door::{Door, LiveDoor, Stream};
-use beamr_vm::native_process::NativeStep;
+use beamr_vm::native_process::{NativeProcess, NativeStep};
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
 use beamr_vm::process::{Carried, VmProcessSide};
 use beamr_vm::rt;
 use beamr_vm::vm::{Halt, StartError, Vm, VmOptions, VmParts};
 
+use crate::init_server::InitServer;
 use crate::io_server::IoServer;
 use crate::loader::FolderLoader;
 use crate::otp::OtpRoot;
@@ -121,23 +122,29 @@ impl System {
         if options.halt_exits {
             let _ = vm.hooks.halt.set(Box::new(|halt, _| exit_program(halt)));
         }
-        let start = |stream, reads, name| -> Result<Word, SystemError> {
-            let server = IoServer::new(&vm, stream, reads);
+        let start = |server: Box<dyn NativeProcess>, name| -> Result<Word, SystemError> {
             let spawn = SpawnOptions {
                 watched: false,
                 ..SpawnOptions::default()
             };
-            let pid = vm.spawn(
-                &vm.default_namespace(),
-                Start::Native(Box::new(server)),
-                &spawn,
-                None,
-            )?;
+            let pid = vm.spawn(&vm.default_namespace(), Start::Native(server), &spawn, None)?;
             vm.name_process(pid, name);
             Ok(pid)
         };
-        let user = start(Stream::Out, true, atoms::USER)?;
-        let standard_error = start(Stream::Err, false, atoms::STANDARD_ERROR)?;
+        let user = start(Box::new(IoServer::new(&vm, Stream::Out, true)), atoms::USER)?;
+        let standard_error = start(
+            Box::new(IoServer::new(&vm, Stream::Err, false)),
+            atoms::STANDARD_ERROR,
+        )?;
+        let root = options.otp.path.to_string_lossy().into_owned();
+        let flags = vec![
+            ("root".to_owned(), vec![root]),
+            ("progname".to_owned(), vec!["beamr".to_owned()]),
+        ];
+        start(
+            Box::new(InitServer::new(&vm, flags, Vec::new())),
+            atoms::INIT,
+        )?;
         let weak = Arc::downgrade(&vm);
         // Reports of crashes, as long as no logger runs: `{log, Level, Format, Args, Metadata}`.
         let hook = move |report: Word, tables: &Tables| {
