@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use beamr_term::{Atom, FunEntry, FunTable};
+use beamr_term::{Atom, FunEntry, FunTable, LiteralArea, Word};
 
 use super::server::Ranges;
 use crate::engine::{CodePos, Emitted};
@@ -39,6 +39,8 @@ pub struct Image {
     pub emitted: Emitted,
     /// Bytes of the file.
     pub file_size: usize,
+    /// File names of locations as terms, by index, and where they live.
+    pub(super) file_names: (LiteralArea, Vec<Word>),
     pub(super) ranges: Arc<Ranges>,
 }
 
@@ -71,8 +73,8 @@ impl Image {
         let i = f.partition_point(|e| e.0 <= at).checked_sub(1)?;
         self.lowered.functions.get(f[i].1 as usize)
     }
-    /// File name and line of the byte at `at`.
-    pub fn location_at(&self, at: usize) -> Option<(&str, u32)> {
+    /// File name (a string term that lives as long as the image) and line of the byte at `at`.
+    pub fn location_at(&self, at: usize) -> Option<(Word, u32)> {
         let l = &self.emitted.lines;
         let i = l.partition_point(|e| e.0 <= at).checked_sub(1)?;
         // A location never reaches into another function.
@@ -82,8 +84,13 @@ impl Image {
             return None;
         }
         let location = self.lowered.locations.get(l[i].1 as usize)?;
-        let file = self.lowered.files.get(location.file as usize)?;
-        Some((file, location.line))
+        let file = self.file_names.1.get(location.file as usize)?;
+        Some((*file, location.line))
+    }
+    /// The literal areas whose terms may be in heaps: the module's own and that of its file names.
+    pub fn literal_areas(&self) -> impl Iterator<Item = &LiteralArea> {
+        let own = self.lowered.literal_area.iter();
+        own.chain(std::iter::once(&self.file_names.0))
     }
     /// The handler that a catch tag of this image names.
     pub fn handler(&self, index: u32) -> CodePos {

@@ -49,14 +49,13 @@ pub unsafe fn uses(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word], image
         }
         p = p.add(1);
     }
-    let area = image.lowered.literal_area.as_ref();
     let mut seen: HashSet<u64> = HashSet::new();
     while let Some(w) = todo.pop() {
         if w.is_immediate() || w.is_none() {
             continue;
         }
         if is_literal(w.ptr()) {
-            uses.literals |= area.is_some_and(|a| a.contains(w.ptr()));
+            uses.literals |= image.literal_areas().any(|a| a.contains(w.ptr()));
             continue;
         }
         if !seen.insert(w.bits()) {

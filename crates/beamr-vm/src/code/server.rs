@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, RwLock, Weak};
 
 use beamr_abi::{Capability, NativeEntry, NativeTable};
 use beamr_file::{BeamFile, FileError, Module};
-use beamr_term::{Tables, atoms};
+use beamr_term::{Build, LiteralArea, LiteralError, Tables, Word, atoms};
 
 use super::image::{Image, ImageKey, Instance, Trust};
 use super::on_load;
@@ -34,6 +34,9 @@ pub enum LoadError {
     /// The file of an untrusted module does not hold what it must.
     #[error("the module is not valid: {0}")]
     Invalid(String),
+    /// No room for literals.
+    #[error(transparent)]
+    Literals(#[from] LiteralError),
     /// The VM's own code could not be made.
     #[error(transparent)]
     Trampoline(#[from] on_load::TrampolineError),
@@ -113,13 +116,38 @@ impl Ranges {
     }
     /// Calls `f` with the image that the byte at `at` lies in. `f` must not drop images.
     pub fn with<R>(&self, at: usize, f: impl FnOnce(&Image) -> R) -> Option<R> {
-        let list = self.list.read().unwrap_or_else(|e| e.into_inner());
-        let i = list.partition_point(|r| r.0 <= at).checked_sub(1)?;
-        if at >= list[i].1 {
-            return None;
+        self.view().find(at).map(f)
+    }
+    /// For several look-ups at once. No image may be dropped by who holds it.
+    pub fn view(&self) -> View<'_> {
+        View {
+            list: self.list.read().unwrap_or_else(|e| e.into_inner()),
+            last: 0,
         }
-        // SAFETY: see `list`.
-        Some(f(unsafe { &*list[i].3 }))
+    }
+}
+
+/// The code ranges, held in place.
+pub struct View<'a> {
+    list: std::sync::RwLockReadGuard<'a, Vec<(usize, usize, u32, *const Image)>>,
+    /// Where the last look-up ended: neighbours on a stack are often of one module.
+    last: usize,
+}
+
+impl View<'_> {
+    /// The image that the byte at `at` lies in.
+    #[inline]
+    pub fn find(&mut self, at: usize) -> Option<&Image> {
+        let inside = |r: &(usize, usize, u32, *const Image)| r.0 <= at && at < r.1;
+        if !self.list.get(self.last).is_some_and(inside) {
+            let i = self.list.partition_point(|r| r.0 <= at).checked_sub(1)?;
+            if !inside(&self.list[i]) {
+                return None;
+            }
+            self.last = i;
+        }
+        // SAFETY: see `Ranges::list`; the guard is held for as long as the reference.
+        Some(unsafe { &*self.list[self.last].3 })
     }
 }
 
@@ -313,9 +341,10 @@ impl CodeServer {
         };
         let made = lowered(id).and_then(|l| {
             let emitted = self.engine.emit(&l)?;
-            Ok((l, emitted))
+            let names = file_names(&l.files)?;
+            Ok((l, emitted, names))
         });
-        let (lowered, emitted) = match made {
+        let (lowered, emitted, file_names) = match made {
             Ok(m) => m,
             Err(e) => {
                 self.ranges.give_id(id);
@@ -327,6 +356,7 @@ impl CodeServer {
             lowered,
             emitted,
             file_size,
+            file_names,
             ranges: self.ranges.clone(),
         });
         self.ranges.add(&image);
@@ -374,6 +404,14 @@ impl CodeServer {
         }
         drop((gone, instances));
     }
+}
+
+/// File names as strings in an area of their own.
+fn file_names(files: &[String]) -> Result<(LiteralArea, Vec<Word>), LiteralError> {
+    let words = files.iter().map(|f| 2 * f.chars().count()).sum();
+    let mut area = LiteralArea::builder(words)?;
+    let names = files.iter().map(|f| area.string(f)).collect();
+    Ok((area.finish(), names))
 }
 
 /// A chunk of a module file (`erts_internal:beamfile_chunk/2`); `None` when the file has none of that name or is no

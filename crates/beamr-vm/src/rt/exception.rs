@@ -16,6 +16,7 @@
 //!
 //! As in OTP a trace has at most `backtrace_depth` entries, and of equal neighbours on the stack only one is kept.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use beamr_abi::{Body, Ctx, ErrorInfo, ExceptionClass, NativeEntry, Raise, Regs};
@@ -23,6 +24,7 @@ use beamr_term::word::PRIMARY_HEADER;
 use beamr_term::{Alloc, Atom, Build, Header, Subtag, Word, atoms};
 
 use crate::code::CodeServer;
+use crate::code::server::View;
 use crate::engine::CodePos;
 use crate::rt::{Uncaught, WorkerCode};
 
@@ -58,11 +60,46 @@ pub(super) unsafe fn raise_undef(
     let ctx = &mut regs.ctx;
     let head = ctx.tuple(&[module, function, args, Word::NIL]);
     let depth = WorkerCode::of(ctx).server.backtrace_depth.load(Relaxed);
-    let mut raw = vec![atoms::ERROR.word(), head];
-    gather(&*ctx.body, &mut raw, 0, depth.saturating_sub(1));
-    let raw = ctx.tuple(&raw);
+    let mut raw = Raw::new(atoms::ERROR.word(), head);
+    gather(&*ctx.body, 0, depth.saturating_sub(1), |w| raw.push(w));
+    let raw = raw.term(ctx);
     let reason = atoms::UNDEF.word();
     throw(regs, ip, ExceptionClass::Error, reason, raw)
+}
+
+/// The words of a raw trace while it is taken; those of an ordinary depth need no memory.
+struct Raw {
+    inline: [Word; 12],
+    len: usize,
+    more: Vec<Word>,
+}
+
+impl Raw {
+    fn new(class: Word, head: Word) -> Raw {
+        let mut inline = [Word::NIL; 12];
+        inline[0] = class;
+        inline[1] = head;
+        Raw {
+            inline,
+            len: 2,
+            more: Vec::new(),
+        }
+    }
+    #[inline]
+    fn push(&mut self, w: Word) {
+        if self.len < self.inline.len() {
+            self.inline[self.len] = w;
+        } else {
+            self.more.push(w);
+        }
+        self.len += 1;
+    }
+    fn term(&self, to: &mut impl Build) -> Word {
+        if self.more.is_empty() {
+            return to.tuple(&self.inline[..self.len]);
+        }
+        to.tuple(&[&self.inline[..], &self.more].concat())
+    }
 }
 
 /// Finds the handler, or ends the process.
@@ -152,19 +189,15 @@ unsafe fn raw_trace(
     let known = head.server.ranges.with(ip as usize, |_| ()).is_some();
     let here = known.then(|| Word::fixnum(ip as usize as i64));
     let list = args.map(|a| ctx.list(a.iter().copied()));
-    let mut raw = vec![class, Word::NIL];
+    let mut raw = Raw::new(class, Word::NIL);
     let mut left = depth;
     let mut previous = 0;
     match native {
         Some(native) if raise.own_frame => {
-            let atom = |ctx: &Ctx, text: &str| {
-                // The name stands in the native table, whose names were interned when the VM was made.
-                ctx.tables().atoms.intern(text).unwrap_or(atoms::UNDEFINED)
-            };
-            let (m, f) = (atom(ctx, native.module), atom(ctx, native.function));
-            let extra = native_info(ctx, native.module, raise.info);
-            let arity = Word::fixnum(i64::from(native.arity));
-            raw[1] = ctx.tuple(&[m.word(), f.word(), list.unwrap_or(arity), extra]);
+            let name = head.names.get(native, &ctx.tables().atoms);
+            let extra = native_info(ctx, name.formatter, raise.info);
+            let args = list.unwrap_or(Word::fixnum(i64::from(native.arity)));
+            raw.inline[1] = ctx.tuple(&[name.module.word(), name.function.word(), args, extra]);
             left -= 1;
             if let Some(here) = here
                 && left > 0
@@ -209,26 +242,26 @@ unsafe fn raw_trace(
                     } else {
                         list
                     };
-                    raw[1] = ctx.tuple(&[first, list, extra]);
+                    raw.inline[1] = ctx.tuple(&[first, list, extra]);
                 } else {
                     raw.push(first);
                 }
             }
         }
     }
-    gather(&*ctx.body, &mut raw, previous, left);
-    ctx.tuple(&raw)
+    gather(&*ctx.body, previous, left, |w| raw.push(w));
+    raw.term(ctx)
 }
 
-/// Appends return addresses, each as the byte before it; neighbours that are equal count once.
-unsafe fn gather(body: &Body, raw: &mut Vec<Word>, previous: usize, left: usize) {
+/// Gives return addresses, each as the byte before it; neighbours that are equal count once.
+unsafe fn gather(body: &Body, previous: usize, left: usize, mut give: impl FnMut(Word)) {
     let (mut previous, mut left) = (previous, left);
     let mut p = body.heap.stop;
     while p < body.heap.end && left > 0 {
         let w = *p as usize;
         if w as u64 & 3 == PRIMARY_HEADER && w != previous && w != 0 {
             previous = w;
-            raw.push(Word::fixnum(w as i64 - 1));
+            give(Word::fixnum(w as i64 - 1));
             left -= 1;
         }
         p = p.add(1);
@@ -251,26 +284,17 @@ fn with_class(ctx: &mut Ctx, trace: Word, class: Word) -> Word {
 }
 
 /// `[{error_info, #{module => M}}]` for a native's own frame.
-fn native_info(ctx: &mut Ctx, module: &str, info: ErrorInfo) -> Word {
-    let formatter = match module {
-        "atomics" | "counters" | "erlang" | "erts_internal" | "persistent_term" => {
-            "erl_erts_errors"
-        }
-        "os" => "erl_kernel_errors",
-        "binary" | "ets" | "lists" | "maps" | "math" | "re" | "unicode" => "erl_stdlib_errors",
-        _ => return Word::NIL,
-    };
-    let Ok(formatter) = ctx.tables().atoms.intern(formatter) else {
+fn native_info(ctx: &mut Ctx, formatter: Word, info: ErrorInfo) -> Word {
+    if formatter.is_none() {
         return Word::NIL;
-    };
+    }
     let map = match info {
         ErrorInfo::None => return Word::NIL,
-        ErrorInfo::Default => flat_map(ctx, &[(atoms::MODULE, formatter.word())]),
+        ErrorInfo::Default => flat_map(ctx, &[(atoms::MODULE, formatter)]),
         // Keys in text order, as in every flat map.
-        ErrorInfo::Cause(cause) => flat_map(
-            ctx,
-            &[(atoms::CAUSE, cause), (atoms::MODULE, formatter.word())],
-        ),
+        ErrorInfo::Cause(cause) => {
+            flat_map(ctx, &[(atoms::CAUSE, cause), (atoms::MODULE, formatter)])
+        }
     };
     info_list(ctx, map)
 }
@@ -326,7 +350,7 @@ pub unsafe fn catch_value(regs: &mut Regs) -> Word {
 }
 
 /// A function on a stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Module.
     pub module: Atom,
@@ -334,24 +358,21 @@ pub struct Frame {
     pub function: Atom,
     /// Arity.
     pub arity: u32,
-    /// File and line, where known.
-    pub location: Option<(String, u32)>,
+    /// File (a string that lives as long as the code) and line, where known.
+    pub location: Option<(Word, u32)>,
 }
 
 impl Frame {
     /// The function that the byte at `at` belongs to.
-    pub fn at(server: &CodeServer, at: usize) -> Option<Frame> {
-        let found = server.ranges.with(at, |image| {
-            let f = image.function_at(at)?;
-            let location = image.location_at(at);
-            Some(Frame {
-                module: image.module(),
-                function: f.name,
-                arity: f.arity,
-                location: location.map(|(file, line)| (file.to_owned(), line)),
-            })
-        });
-        found.flatten()
+    pub fn at(view: &mut View<'_>, at: usize) -> Option<Frame> {
+        let image = view.find(at)?;
+        let f = image.function_at(at)?;
+        Some(Frame {
+            module: image.module(),
+            function: f.name,
+            arity: f.arity,
+            location: image.location_at(at),
+        })
     }
     /// `{M, F, Args, Location ++ Extra}`; `args` is the arity unless given.
     pub fn term(&self, to: &mut impl Build, args: Option<Word>, extra: Word) -> Word {
@@ -366,8 +387,7 @@ impl Frame {
         };
         let line = to.tuple(&[atoms::LINE.word(), Word::fixnum(i64::from(*line))]);
         let rest = to.cons(line, extra);
-        let file = to.string(file);
-        let file = to.tuple(&[atoms::FILE.word(), file]);
+        let file = to.tuple(&[atoms::FILE.word(), *file]);
         to.cons(file, rest)
     }
 }
@@ -378,19 +398,17 @@ impl Frame {
 /// # Safety
 /// The caller owns the body.
 pub unsafe fn stack_frames(server: &CodeServer, body: &Body, depth: usize) -> Vec<Frame> {
-    let mut raw = Vec::new();
     let mut out = Vec::new();
     if depth == 0 {
         return out;
     }
-    out.extend(Frame::at(server, body.ip as usize));
-    gather(body, &mut raw, body.ip as usize, usize::MAX);
-    for at in raw {
-        if out.len() == depth {
-            break;
+    let mut view = server.ranges.view();
+    out.extend(Frame::at(&mut view, body.ip as usize));
+    gather(body, body.ip as usize, usize::MAX, |at| {
+        if out.len() < depth {
+            out.extend(Frame::at(&mut view, at.small_value() as usize));
         }
-        out.extend(Frame::at(server, at.small_value() as usize));
-    }
+    });
     out
 }
 
@@ -403,10 +421,11 @@ pub fn build_stacktrace(ctx: &mut Ctx, raw: Word) -> Word {
         return *head;
     }
     // SAFETY: the runtime calls this on a worker, and no other reference to its head is held.
-    let server = unsafe { WorkerCode::of(ctx) }.server.clone();
+    let server: &CodeServer = unsafe { &*Arc::as_ptr(&WorkerCode::of(ctx).server) };
+    let mut view = server.ranges.view();
     let mut list = Word::NIL;
     for at in positions.iter().rev() {
-        if let Some(f) = Frame::at(&server, at.small_value() as usize) {
+        if let Some(f) = Frame::at(&mut view, at.small_value() as usize) {
             let f = f.term(ctx, None, Word::NIL);
             list = ctx.cons(f, list);
         }
@@ -415,7 +434,7 @@ pub fn build_stacktrace(ctx: &mut Ctx, raw: Word) -> Word {
         Some([_, _, _, _]) => Some(*head),
         Some([at, args, extra]) => {
             let args = args.is_list().then_some(*args);
-            Frame::at(&server, at.small_value() as usize).map(|f| f.term(ctx, args, *extra))
+            Frame::at(&mut view, at.small_value() as usize).map(|f| f.term(ctx, args, *extra))
         }
         _ => None,
     };

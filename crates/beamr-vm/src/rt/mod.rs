@@ -22,4 +22,4 @@ pub use messages::{
     marker_reserve, marker_use, next_message, normal_exit, poll_signals, remove_message, send,
     timeout, wait, wait_timeout,
 };
-pub use worker::{ApplyCache, ProcessSide, Uncaught, WorkerCode};
+pub use worker::{ApplyCache, NativeName, NativeNames, ProcessSide, Uncaught, WorkerCode};

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use beamr_abi::{Body, Ctx, ExceptionClass};
-use beamr_term::{Atom, Word, atoms};
+use beamr_abi::{Body, Ctx, ExceptionClass, NativeEntry};
+use beamr_term::{Atom, AtomTable, Word, atoms};
 
 use crate::code::{CodeServer, ModuleTable};
 
@@ -23,6 +23,8 @@ pub struct WorkerCode {
     pub processes: Arc<dyn ProcessSide>,
     /// Targets of recent applies.
     pub cache: ApplyCache,
+    /// Names of natives that failed lately.
+    pub names: NativeNames,
 }
 
 impl WorkerCode {
@@ -33,6 +35,7 @@ impl WorkerCode {
             modules: std::ptr::null(),
             processes,
             cache: ApplyCache::default(),
+            names: NativeNames::default(),
         }
     }
     /// The head of the worker that runs `ctx`.
@@ -88,6 +91,72 @@ impl ApplyCache {
     #[inline]
     pub fn put(&mut self, module: Word, function: Word, arity: u32, id: u32) {
         self.slots[Self::slot(module, function, arity)] = (module, function, arity, id);
+    }
+}
+
+/// What a trace says of a native.
+#[derive(Clone, Copy, Debug)]
+pub struct NativeName {
+    /// Module.
+    pub module: Atom,
+    /// Function.
+    pub function: Atom,
+    /// The module that explains its errors, or [`Word::NONE`].
+    pub formatter: Word,
+}
+
+/// Names of natives as atoms, so that failing ones are not looked up by text each time.
+#[derive(Debug)]
+pub struct NativeNames {
+    slots: [Option<(*const NativeEntry, NativeName)>; NativeNames::SLOTS],
+}
+
+// SAFETY: the pointers are to static entries.
+unsafe impl Send for NativeNames {}
+
+impl Default for NativeNames {
+    fn default() -> Self {
+        NativeNames {
+            slots: [None; NativeNames::SLOTS],
+        }
+    }
+}
+
+impl NativeNames {
+    const SLOTS: usize = 64;
+
+    /// The names of `native`.
+    pub fn get(&mut self, native: &'static NativeEntry, atoms: &AtomTable) -> NativeName {
+        let p = std::ptr::from_ref(native);
+        let slot = &mut self.slots[p as usize / size_of::<NativeEntry>() % Self::SLOTS];
+        match slot {
+            Some((known, name)) if *known == p => *name,
+            _ => {
+                // The names stand in the native table, whose names were interned when the namespace was made.
+                let atom = |text| atoms.intern(text).unwrap_or(atoms::UNDEFINED);
+                let name = NativeName {
+                    module: atom(native.module),
+                    function: atom(native.function),
+                    formatter: formatter(native.module).map_or(Word::NONE, |m| atom(m).word()),
+                };
+                *slot = Some((p, name));
+                name
+            }
+        }
+    }
+}
+
+/// The module that explains errors of the natives of `module`.
+fn formatter(module: &str) -> Option<&'static str> {
+    match module {
+        "atomics" | "counters" | "erlang" | "erts_internal" | "persistent_term" => {
+            Some("erl_erts_errors")
+        }
+        "os" => Some("erl_kernel_errors"),
+        "binary" | "ets" | "lists" | "maps" | "math" | "re" | "unicode" => {
+            Some("erl_stdlib_errors")
+        }
+        _ => None,
     }
 }
 
