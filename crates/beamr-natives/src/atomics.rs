@@ -27,8 +27,13 @@ fn cells(n: i64) -> Option<Box<[AtomicI64]>> {
 
 /// `erts_internal:atomics_new(Arity, Options)`; bit 0 of the options is `signed`.
 fn atomics_new_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let huge = args[0].is_big() && args[0].subtag() == Some(beamr_term::Subtag::PosBig);
     let (Some(n), Some(options)) = (args[0].as_small(), args[1].as_small()) else {
-        return Err(ctx.badarg());
+        return Err(if huge {
+            ctx.system_limit()
+        } else {
+            ctx.badarg()
+        });
     };
     if n <= 0 {
         return Err(ctx.badarg());
@@ -75,13 +80,11 @@ fn value(ctx: &mut Ctx, w: Word, signed: bool) -> Result<i64, Escape> {
 }
 
 /// An increment: any integer that fits 64 bits, signed or not.
-fn increment(ctx: &mut Ctx, w: Word, signed: bool) -> Result<i64, Escape> {
+fn increment(ctx: &mut Ctx, w: Word) -> Result<i64, Escape> {
     let mut buffer = 0;
-    let v = Int::of(w, &mut buffer).and_then(|i| {
-        i.to_i64().or(match *i.magnitude {
-            [m] if !signed && !i.negative => Some(m as i64),
-            _ => None,
-        })
+    let v = Int::of(w, &mut buffer).and_then(|i| match *i.magnitude {
+        [m] if !i.negative => Some(m as i64),
+        _ => i.to_i64(),
     });
     v.ok_or_else(|| ctx.badarg())
 }
@@ -109,15 +112,15 @@ fn get_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `atomics:add(Ref, Index, Increment)`.
 fn add_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let (c, signed) = cell(ctx, args[0], args[1])?;
-    c.fetch_add(increment(ctx, args[2], signed)?, SeqCst);
+    let (c, _) = cell(ctx, args[0], args[1])?;
+    c.fetch_add(increment(ctx, args[2])?, SeqCst);
     Ok(atoms::OK.word())
 }
 
 /// `atomics:add_get(Ref, Index, Increment)`.
 fn add_get_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let (c, signed) = cell(ctx, args[0], args[1])?;
-    let n = increment(ctx, args[2], signed)?;
+    let n = increment(ctx, args[2])?;
     let old = c.fetch_add(n, SeqCst);
     Ok(word(ctx, old.wrapping_add(n), signed))
 }
