@@ -44,6 +44,7 @@ fn try_run(m: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>> {
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
     options.halt_exits = true;
+    options.arguments = args.clone();
     let system = System::bare(options)?;
     Ok(match beamr::run::run(&system, &target, &args)? {
         Outcome::Done => ExitCode::SUCCESS,

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::arith::Int;
-use beamr_term::{Build, Word, atoms, maps};
+use beamr_term::{Build, Subtag, Word, atoms, maps};
+use beamr_vm::process::{vm_of, worker};
 
 use crate::resources;
 
@@ -14,8 +15,20 @@ struct Atomics {
     signed: bool,
 }
 
-/// A counters array.
-struct Counters(Box<[AtomicI64]>);
+/// A counters array with a row for every worker, so that they do not write to the same places; a counter's value is the sum
+/// of its column.
+struct Counters {
+    cells: Box<[AtomicI64]>,
+    size: usize,
+    /// Cells from row to row.
+    stride: usize,
+}
+
+impl Counters {
+    fn column(&self, i: usize) -> impl Iterator<Item = &AtomicI64> {
+        self.cells[i..].iter().step_by(self.stride)
+    }
+}
 
 fn cells(n: i64) -> Option<Box<[AtomicI64]>> {
     let n = usize::try_from(n).ok().filter(|n| *n > 0 && *n < 1 << 40)?;
@@ -27,12 +40,10 @@ fn cells(n: i64) -> Option<Box<[AtomicI64]>> {
 
 /// `erts_internal:atomics_new(Arity, Options)`; bit 0 of the options is `signed`.
 fn atomics_new_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let (Some(n), Some(options)) = (args[0].as_small(), args[1].as_small()) else {
+    let n = size_argument(ctx, args[0])?;
+    let Some(options) = args[1].as_small() else {
         return Err(ctx.badarg());
     };
-    if n <= 0 {
-        return Err(ctx.badarg());
-    }
     match cells(n) {
         Some(cells) => Ok(resources::new(
             ctx,
@@ -75,13 +86,11 @@ fn value(ctx: &mut Ctx, w: Word, signed: bool) -> Result<i64, Escape> {
 }
 
 /// An increment: any integer that fits 64 bits, signed or not.
-fn increment(ctx: &mut Ctx, w: Word, signed: bool) -> Result<i64, Escape> {
+fn increment(ctx: &mut Ctx, w: Word) -> Result<i64, Escape> {
     let mut buffer = 0;
-    let v = Int::of(w, &mut buffer).and_then(|i| {
-        i.to_i64().or(match *i.magnitude {
-            [m] if !signed && !i.negative => Some(m as i64),
-            _ => None,
-        })
+    let v = Int::of(w, &mut buffer).and_then(|i| match *i.magnitude {
+        [m] if !i.negative => Some(m as i64),
+        _ => i.to_i64(),
     });
     v.ok_or_else(|| ctx.badarg())
 }
@@ -109,15 +118,15 @@ fn get_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `atomics:add(Ref, Index, Increment)`.
 fn add_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let (c, signed) = cell(ctx, args[0], args[1])?;
-    c.fetch_add(increment(ctx, args[2], signed)?, SeqCst);
+    let (c, _) = cell(ctx, args[0], args[1])?;
+    c.fetch_add(increment(ctx, args[2])?, SeqCst);
     Ok(atoms::OK.word())
 }
 
 /// `atomics:add_get(Ref, Index, Increment)`.
 fn add_get_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let (c, signed) = cell(ctx, args[0], args[1])?;
-    let n = increment(ctx, args[2], signed)?;
+    let n = increment(ctx, args[2])?;
     let old = c.fetch_add(n, SeqCst);
     Ok(word(ctx, old.wrapping_add(n), signed))
 }
@@ -172,39 +181,74 @@ fn info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `erts_internal:counters_new(Size)`.
 fn counters_new_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    match args[0].as_small() {
-        Some(n) if n > 0 => match cells(n) {
-            Some(c) => Ok(resources::new(ctx, Counters(c))),
-            None => Err(ctx.system_limit()),
-        },
+    let n = size_argument(ctx, args[0])?;
+    let rows = vm_of(ctx).worker_count() + 1;
+    // Rows begin on cache lines of their own.
+    let stride = (n as usize).next_multiple_of(8);
+    let all = i64::try_from(stride)
+        .ok()
+        .and_then(|s| s.checked_mul(rows as i64));
+    match all.and_then(cells) {
+        Some(cells) => Ok(resources::new(
+            ctx,
+            Counters {
+                cells,
+                size: n as usize,
+                stride,
+            },
+        )),
+        None => Err(ctx.system_limit()),
+    }
+}
+
+/// How many cells are asked for: `badarg` when that is no positive number, `system_limit` when it is huge.
+fn size_argument(ctx: &mut Ctx, w: Word) -> Result<i64, Escape> {
+    match w.as_small() {
+        Some(n) if n > 0 => Ok(n),
+        None if w.is_big() && w.subtag() == Some(Subtag::PosBig) => Err(ctx.system_limit()),
         _ => Err(ctx.badarg()),
     }
 }
 
-fn counter<'a>(ctx: &mut Ctx, r: Word, index: Word) -> Result<&'a AtomicI64, Escape> {
+fn counter<'a>(ctx: &mut Ctx, r: Word, index: Word) -> Result<(&'a Counters, usize), Escape> {
     let found = resources::get::<Counters>(r)
         .zip(index.as_small())
-        .and_then(|(a, i)| a.0.get(usize::try_from(i).ok()?.checked_sub(1)?));
+        .and_then(|(c, i)| {
+            let i = usize::try_from(i).ok()?.checked_sub(1)?;
+            (i < c.size).then_some((c, i))
+        });
     found.ok_or_else(|| ctx.badarg())
 }
 
 /// `erts_internal:counters_get(Ref, Index)`.
 fn counters_get_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let v = counter(ctx, args[0], args[1])?.load(SeqCst);
+    let (c, i) = counter(ctx, args[0], args[1])?;
+    let v = c
+        .column(i)
+        .fold(0i64, |sum, c| sum.wrapping_add(c.load(SeqCst)));
     Ok(ctx.integer(v))
 }
 
 /// `erts_internal:counters_add(Ref, Index, Increment)`.
 fn counters_add_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let c = counter(ctx, args[0], args[1])?;
-    c.fetch_add(value(ctx, args[2], true)?, SeqCst);
+    let (c, i) = counter(ctx, args[0], args[1])?;
+    let n = increment(ctx, args[2])?;
+    let row = worker(ctx).index.map_or(0, |w| w + 1);
+    c.cells[row * c.stride + i].fetch_add(n, SeqCst);
     Ok(atoms::OK.word())
 }
 
-/// `erts_internal:counters_put(Ref, Index, Value)`.
+/// `erts_internal:counters_put(Ref, Index, Value)`: as in OTP, what is added at the same time may be lost or stay.
 fn counters_put_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let c = counter(ctx, args[0], args[1])?;
-    c.store(value(ctx, args[2], true)?, SeqCst);
+    let (c, i) = counter(ctx, args[0], args[1])?;
+    let v = value(ctx, args[2], true)?;
+    let mut rows = c.column(i);
+    if let Some(first) = rows.next() {
+        first.store(v, SeqCst);
+    }
+    for c in rows {
+        c.store(0, SeqCst);
+    }
     Ok(atoms::OK.word())
 }
 
@@ -213,12 +257,11 @@ fn counters_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let Some(c) = resources::get::<Counters>(args[0]) else {
         return Err(ctx.badarg());
     };
-    let n = c.0.len() as i64;
     info_map(
         ctx,
         &[
-            ("size", Word::fixnum(n)),
-            ("memory", Word::fixnum(n * 8 + 40)),
+            ("size", Word::fixnum(c.size as i64)),
+            ("memory", Word::fixnum(c.cells.len() as i64 * 8 + 40)),
         ],
     )
 }

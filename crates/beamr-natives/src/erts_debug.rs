@@ -235,20 +235,19 @@ fn get_internal_state_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     }
 }
 
-/// `{refc_binary, Ptr, Bytes, ...}` or `heap_binary`.
+/// `{refc_binary, Bytes, {binary, BytesOfTheBlock}, Flags}` or `heap_binary`.
 fn binary_info(ctx: &mut Ctx, w: Word) -> Result<Word, Escape> {
     let Some(v) = BitsView::of(w).filter(|_| w.is_bitstring()) else {
         return Err(ctx.badarg());
     };
-    match w.subtag() {
-        Some(Subtag::HeapBits) => ctx.atom("heap_binary"),
-        _ => {
-            let tag = ctx.atom("refc_binary")?;
-            let size = Word::fixnum((v.bit_size / 8) as i64);
-            let binary = ctx.tuple(&[atoms::BINARY.word(), size]);
-            Ok(ctx.tuple(&[tag, Word::fixnum(0), size, binary, Word::fixnum(0)]))
-        }
+    if w.subtag() == Some(Subtag::HeapBits) {
+        return ctx.atom("heap_binary");
     }
+    let tag = ctx.atom("refc_binary")?;
+    // The block as far as it is in use.
+    let size = Word::fixnum(v.bit_size.div_ceil(8) as i64);
+    let binary = ctx.tuple(&[atoms::BINARY.word(), size]);
+    Ok(ctx.tuple(&[tag, size, binary, Word::fixnum(0)]))
 }
 
 /// `set_internal_state(What, Value)`: the value before.
@@ -295,6 +294,7 @@ fn set_internal_state_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         (Some("gc_state" | "proc_sig_buffers" | "ets_force_trap"), _) => {
             Ok(Word::boolean(value != Word::TRUE))
         }
+        (Some("process_uniq_counter"), Some(n)) => Ok(Word::fixnum(n)),
         (Some("fill_heap" | "mbuf" | "node_tab_delayed_delete" | "test_long_gc_sleep"), _) => {
             Ok(Word::TRUE)
         }

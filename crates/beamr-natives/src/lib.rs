@@ -14,6 +14,7 @@ mod iolist;
 mod lists;
 mod maps;
 mod math;
+mod md5_state;
 mod os;
 pub mod packet;
 mod persistent_term;

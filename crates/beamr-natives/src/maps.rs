@@ -67,7 +67,7 @@ fn take_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let map = map_arg(ctx, args[1])?;
     let tables = ctx.tables();
     match maps::take(ctx, map, args[0], tables) {
-        Some((value, rest)) => Ok(ctx.tuple(&[value, rest])),
+        Some((rest, value)) => Ok(ctx.tuple(&[value, rest])),
         None => Ok(atoms::ERROR.word()),
     }
 }

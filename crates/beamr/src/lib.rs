@@ -2,7 +2,7 @@
 
 #![deny(missing_docs)]
 
-pub mod init_server;
+pub mod bare;
 pub mod inspect;
 pub mod io_server;
 pub mod loader;

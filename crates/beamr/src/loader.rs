@@ -1,8 +1,10 @@
 //! Modules from folders: `-pa` folders first, then the applications of an OTP root.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, RwLock};
 
+use beamr_term::Atom;
 use beamr_vm::code::loader::{LoaderError, is_plain_name};
 use beamr_vm::code::{ModuleFile, ModuleLoader, Trust};
 
@@ -12,6 +14,10 @@ pub struct FolderLoader {
     paths: Vec<(PathBuf, Trust)>,
     root: Option<PathBuf>,
     applications: OnceLock<Vec<PathBuf>>,
+    /// Folders that the running program added: in front of all others, and behind them.
+    added: RwLock<(Vec<PathBuf>, Vec<PathBuf>)>,
+    /// Where modules came from.
+    files: RwLock<HashMap<Atom, String>>,
 }
 
 /// Applications looked at before the others: most modules are there.
@@ -57,7 +63,48 @@ impl FolderLoader {
                 .collect()
         })
     }
-    /// The folders in search order.
+    /// The OTP root.
+    pub fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+    /// Adds a folder while the system runs. Its modules are trusted as those of the command line are.
+    pub fn add_path(&self, folder: impl Into<PathBuf>, first: bool) {
+        let folder = folder.into();
+        let mut added = self.added.write().unwrap_or_else(|e| e.into_inner());
+        added.0.retain(|p| *p != folder);
+        added.1.retain(|p| *p != folder);
+        if first {
+            added.0.insert(0, folder);
+        } else {
+            added.1.push(folder);
+        }
+    }
+    /// Takes out a folder that was added while the system runs; false when it was not.
+    pub fn remove_path(&self, folder: &Path) -> bool {
+        let mut added = self.added.write().unwrap_or_else(|e| e.into_inner());
+        let before = added.0.len() + added.1.len();
+        added.0.retain(|p| p != folder);
+        added.1.retain(|p| p != folder);
+        before != added.0.len() + added.1.len()
+    }
+    /// All folders in search order, those added while the system runs too.
+    pub fn search_path(&self) -> Vec<PathBuf> {
+        let added = self.added.read().unwrap_or_else(|e| e.into_inner());
+        let own = self.folders().map(|f| f.0.to_path_buf());
+        added
+            .0
+            .iter()
+            .cloned()
+            .chain(own)
+            .chain(added.1.iter().cloned())
+            .collect()
+    }
+    /// The file that a module was loaded from.
+    pub fn path_of(&self, module: Atom) -> Option<String> {
+        let files = self.files.read().unwrap_or_else(|e| e.into_inner());
+        files.get(&module).cloned()
+    }
+    /// The folders given at the start, in search order.
     pub fn folders(&self) -> impl Iterator<Item = (&Path, Trust)> + '_ {
         self.paths.iter().map(|(p, t)| (p.as_path(), *t)).chain(
             self.applications()
@@ -73,7 +120,11 @@ impl ModuleLoader for FolderLoader {
             return Ok(None);
         }
         let name = format!("{module}.beam");
-        for (folder, trust) in self.folders() {
+        let added = self.added.read().unwrap_or_else(|e| e.into_inner());
+        let trusted = |p: &'_ PathBuf| (p.clone(), Trust::Trusted);
+        let own = self.folders().map(|(p, t)| (p.to_path_buf(), t));
+        let front = added.0.iter().map(trusted);
+        for (folder, trust) in front.chain(own).chain(added.1.iter().map(trusted)) {
             let path = folder.join(&name);
             match std::fs::read(&path) {
                 Ok(bytes) => {
@@ -97,5 +148,9 @@ impl ModuleLoader for FolderLoader {
             }
         }
         Ok(None)
+    }
+    fn loaded(&self, module: Atom, path: &str) {
+        let mut files = self.files.write().unwrap_or_else(|e| e.into_inner());
+        files.insert(module, path.to_owned());
     }
 }

@@ -17,7 +17,7 @@ use beamr_vm::process::{Carried, VmProcessSide};
 use beamr_vm::rt;
 use beamr_vm::vm::{Halt, StartError, Vm, VmOptions, VmParts};
 
-use crate::init_server::InitServer;
+use crate::bare;
 use crate::io_server::IoServer;
 use crate::loader::FolderLoader;
 use crate::otp::OtpRoot;
@@ -34,6 +34,8 @@ pub struct BareOptions {
     pub door: Arc<dyn Door>,
     /// Whether `erlang:halt` ends the whole OS process at once (a program wants that; an embedded system does not).
     pub halt_exits: bool,
+    /// Arguments of the program (`init:get_plain_arguments/0`).
+    pub arguments: Vec<String>,
 }
 
 impl BareOptions {
@@ -45,6 +47,7 @@ impl BareOptions {
             workers: 1,
             door: Arc::new(LiveDoor::new()),
             halt_exits: false,
+            arguments: Vec::new(),
         }
     }
 }
@@ -137,14 +140,27 @@ impl System {
             atoms::STANDARD_ERROR,
         )?;
         let root = options.otp.path.to_string_lossy().into_owned();
-        let flags = vec![
-            ("root".to_owned(), vec![root]),
-            ("progname".to_owned(), vec!["beamr".to_owned()]),
-        ];
-        start(
-            Box::new(InitServer::new(&vm, flags, Vec::new())),
-            atoms::INIT,
-        )?;
+        let arguments = bare::Arguments {
+            flags: vec![
+                ("root".into(), vec![root]),
+                ("progname".into(), vec!["beamr".into()]),
+            ],
+            plain: options.arguments,
+        };
+        for (name, code) in [
+            ("init", bare::init(&vm, arguments)),
+            ("code_server", bare::code_server(loader.clone())),
+        ] {
+            let pid = vm.spawn(
+                &vm.default_namespace(),
+                Start::Native(code),
+                &SpawnOptions::default(),
+                Some(user),
+            )?;
+            if let Ok(name) = vm.tables.atoms.intern(name) {
+                vm.name_process(pid, name);
+            }
+        }
         let weak = Arc::downgrade(&vm);
         // Reports of crashes, as long as no logger runs: `{log, Level, Format, Args, Metadata}`.
         let hook = move |report: Word, tables: &Tables| {

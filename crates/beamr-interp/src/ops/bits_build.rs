@@ -100,8 +100,7 @@ impl Seg {
     }
     fn name(&self) -> Atom {
         match self.kind {
-            SegKind::Append => atoms::APPEND_SEG,
-            SegKind::PrivateAppend => atoms::PRIVATE_APPEND,
+            SegKind::Append | SegKind::PrivateAppend => atoms::BINARY,
             SegKind::Integer => atoms::INTEGER,
             SegKind::Float => atoms::FLOAT,
             SegKind::Binary => atoms::BINARY,
@@ -299,12 +298,17 @@ unsafe fn build(regs: &mut Regs, m: &mut M, segs: &[Seg]) -> Result<Word, Result
         9
     };
     ensure(regs, m, own + m.uint(5), live).map_err(Ok)?;
+    // Copying takes its time.
+    regs.ctx.bump((total >> 13) as i64);
     let appends = segs
         .first()
         .is_some_and(|s| matches!(s.kind, SegKind::Append | SegKind::PrivateAppend));
     if appends {
         let head = value(m, segs[0].src);
         let extra = total - sizes[0];
+        if extra == 0 {
+            return Ok(head);
+        }
         // Values are checked before the source is extended: a failure must leave it as it was.
         for (s, size) in segs.iter().zip(sizes.iter()).skip(1) {
             check(regs, m, s, *size).map_err(Err)?;
@@ -366,8 +370,16 @@ unsafe fn create_step(p: *mut Regs, ip: Ip) -> Step {
                 f.what.word(),
                 f.value,
             ]);
+            let tables = regs.ctx.tables();
+            let atom = |t: &str| tables.atoms.intern(t).map_or(Word::NIL, Atom::word);
+            let info = [
+                (atoms::CAUSE.word(), cause),
+                (atoms::FUNCTION.word(), atom("format_bs_fail")),
+                (atoms::MODULE.word(), atom("erl_erts_errors")),
+            ];
+            let info = beamr_term::maps::from_pairs(&mut regs.ctx, &info, tables);
             let mut raise = plain_error(f.reason.word());
-            raise.info = ErrorInfo::Cause(cause);
+            raise.info = ErrorInfo::Cause(info);
             Step::go(raise_at(regs, m.ip, raise))
         }
     }

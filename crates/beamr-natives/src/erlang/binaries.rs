@@ -6,6 +6,7 @@ use beamr_term::{Build, Word};
 use md5::{Digest, Md5};
 
 use crate::iolist::{self, Piece};
+use crate::md5_state::Md5State;
 use crate::support::{ListBuilder, cost, index};
 
 fn view(ctx: &mut Ctx, w: Word) -> Result<BitsView, Escape> {
@@ -241,22 +242,26 @@ fn md5_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// The running state of an MD5 as a binary: what was fed so far (blocks are not digested early, so the
 /// state is as long as the input).
 fn md5_init_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
-    Ok(ctx.binary(&[]))
+    Ok(ctx.binary(&Md5State::new().to_bytes()))
 }
 
 /// `md5_update(Context, Data)`.
 fn md5_update_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let v = binary_view(ctx, args[0])?;
-    let mut all = v.to_bytes().into_owned();
-    all.extend(iolist::bytes(ctx, args[1])?);
-    Ok(ctx.binary(&all))
+    let mut state = md5_state(ctx, args[0])?;
+    let data = iolist::bytes(ctx, args[1])?;
+    state.update(&data);
+    Ok(ctx.binary(&state.to_bytes()))
 }
 
 /// `md5_final(Context)`.
 fn md5_final_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let v = binary_view(ctx, args[0])?;
-    let d = Md5::digest(v.to_bytes());
-    Ok(ctx.binary(&d))
+    let state = md5_state(ctx, args[0])?;
+    Ok(ctx.binary(&state.finish()))
+}
+
+fn md5_state(ctx: &mut Ctx, w: Word) -> Result<Md5State, Escape> {
+    let v = binary_view(ctx, w)?;
+    Md5State::of_bytes(&v.to_bytes()).ok_or_else(|| ctx.badarg())
 }
 
 fn checksum_argument(ctx: &mut Ctx, w: Word) -> Result<u32, Escape> {

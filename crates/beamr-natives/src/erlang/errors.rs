@@ -1,7 +1,10 @@
 //! `erlang`: raising: `error`, `exit/1`, `throw`, `raise`, `nif_error`.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use beamr_abi::{Ctx, ErrorInfo, Escape, ExceptionClass, NativeEntry, NativeFn, Raise};
-use beamr_term::{Word, atoms};
+use beamr_term::{Build, Word, atoms, text};
+use beamr_vm::process::vm_of;
 
 use crate::support::list_items;
 
@@ -34,13 +37,14 @@ fn error_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `error(Reason, Args, Options)`: the only option is `{error_info, Map}`.
 fn error_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let mut info = ErrorInfo::None;
-    for option in list_items(ctx, args[2])? {
-        match option.as_tuple() {
-            Some([tag, map]) if tag.as_atom() == Some(atoms::ERROR_INFO) && map.is_map() => {
-                // Without a frame of the native this is the whole map.
-                info = ErrorInfo::Cause(*map);
-            }
-            _ => return Err(ctx.badarg()),
+    // What is no option is passed over, as OTP does.
+    for option in text::list_iter(args[2]) {
+        if let Some([tag, map]) = option.as_tuple()
+            && tag.as_atom() == Some(atoms::ERROR_INFO)
+            && map.is_map()
+        {
+            // Without a frame of the native this is the whole map.
+            info = ErrorInfo::Cause(*map);
         }
     }
     let caller_args = if args[1].as_atom() == Some(atoms::NONE) {
@@ -100,11 +104,16 @@ fn raise_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         ctx.take_pending();
         return Ok(atoms::BADARG.word());
     }
+    let depth = vm_of(ctx).server.backtrace_depth.load(Relaxed);
+    let trace = match text::list_to_vec(args[2]) {
+        Some(frames) if frames.len() > depth => ctx.list(frames.into_iter().take(depth)),
+        _ => args[2],
+    };
     Err(ctx.raise(Raise {
         class,
         reason: args[1],
         info: ErrorInfo::None,
-        trace: args[2],
+        trace,
         own_frame: false,
         caller_args: Word::NONE,
     }))

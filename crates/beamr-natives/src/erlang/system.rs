@@ -493,7 +493,6 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "dist_ctrl"
         | "taints"
         | "emu_args"
-        | "ethread_info"
         | "check_io"
         | "reader_groups_map"
         | "decentralized_counter_groups_map"
@@ -519,7 +518,7 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "heap_sizes" => {
             let mut sizes = Vec::new();
             let mut n = 0;
-            while n < 1 << 36 {
+            while n < 1 << 50 {
                 n = beamr_vm::gc::sizes::next_larger_size(n);
                 sizes.push(Word::fixnum(n as i64));
             }
@@ -534,7 +533,25 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         | "constant_pool_support"
         | "port_tasks"
         | "eager_check_io"
-        | "kernel_poll" => Ok(Word::TRUE),
+        | "kernel_poll"
+        | "beam_jump_table" => Ok(Word::TRUE),
+        "ethread_info" => {
+            let mut list = Word::NIL;
+            for (what, how) in [
+                ("Double word native atomics", "no"),
+                ("64-bit native atomics", "Rust"),
+                ("32-bit native atomics", "Rust"),
+            ] {
+                let row = [
+                    ctx.string(what),
+                    ctx.string(how),
+                    ctx.string("core::sync::atomic"),
+                ];
+                let row = ctx.tuple(&row);
+                list = ctx.cons(row, list);
+            }
+            Ok(list)
+        }
         "break_ignored"
         | "lock_checking"
         | "lock_counting"
@@ -542,7 +559,6 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         | "port_parallelism"
         | "io_thread"
         | "dynamic_trace_probes"
-        | "beam_jump_table"
         | "ets_realloc_moves"
         | "ets_always_compress" => Ok(Word::FALSE),
         "thread_progress" => Ok(Word::TRUE),

@@ -90,17 +90,16 @@ pub fn put_all(alloc: &mut impl Alloc, map: Word, pairs: &[(Word, Word)], tables
     m
 }
 
-/// The map with all pairs updated (`Map#{K := V, ...}`), or the first key that it lacks.
+/// The map with all pairs updated (`Map#{K := V, ...}`), or the least key that it lacks.
 pub fn update_all_exact(
     alloc: &mut impl Alloc,
     map: Word,
     pairs: &[(Word, Word)],
     tables: &Tables,
 ) -> Result<Word, Word> {
-    for (k, _) in pairs {
-        if !has_key(map, *k, tables) {
-            return Err(*k);
-        }
+    let lacking = pairs.iter().filter(|p| !has_key(map, p.0, tables));
+    if let Some((k, _)) = lacking.min_by(|a, b| crate::order::compare_exact(a.0, b.0, tables)) {
+        return Err(*k);
     }
     Ok(put_all(alloc, map, pairs, tables))
 }

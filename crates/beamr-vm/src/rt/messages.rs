@@ -185,7 +185,11 @@ pub fn wait_timeout(ctx: &mut Ctx, timeout: Word) -> WaitOutcome {
                     timer::start_receive(worker(ctx), slot_of(ctx).id, o, ms as u64);
                     WaitOutcome::Sleep
                 }
-                _ => WaitOutcome::BadTimeout,
+                _ => {
+                    // The next receive begins at the first message again.
+                    o.mailbox.reset();
+                    WaitOutcome::BadTimeout
+                }
             }
         }
     }
