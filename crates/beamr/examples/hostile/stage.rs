@@ -16,7 +16,7 @@ use beamr_vm::process::spawn::{SpawnOptions, Start};
 use beamr_vm::process::{Carried, MaxHeap, VmProcessSide};
 use beamr_vm::vm::{Namespace, Vm, VmOptions, VmParts};
 
-use crate::mutate::Random;
+use super::mutate::Random;
 
 /// Words that the heap of one process may have.
 const HEAP_LIMIT: usize = 1 << 20;

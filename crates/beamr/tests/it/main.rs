@@ -1,5 +1,6 @@
 //! Whole VMs: files in, results out.
 
 mod code;
+mod hostile;
 mod traces;
 mod world;
