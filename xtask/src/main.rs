@@ -15,6 +15,7 @@ cargo xtask COMMAND
   demo           set up what is missing, build, compile an Erlang program and run it on real input
   test [PART]    set up what is missing and run everything CI runs; PART: fmt, clippy, unit, features, models, e2e
   setup          only install what demo and test need
+  hostile ARGS   search for module files that harm the VM (`cargo xtask hostile --help`)
   layers         check the arrows between crates
   help           this text";
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Some("demo") => demo::run_demo(),
         Some("test") => test::run_parts(args.get(1).map(String::as_str)),
         Some("setup") => setup::packages().and_then(|()| setup::otp().map(|_| ())),
+        Some("hostile") => hostile(&args[1..]),
         Some("layers") => {
             layers::check().map(|n| println!("{n} arrows between crates, all allowed"))
         }
@@ -41,5 +43,28 @@ fn main() -> ExitCode {
             eprintln!("xtask: {e}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Builds and runs the example `hostile` of crate `beamr`, in the dev profile: its assertions and the heap verifier are
+/// what finds faults.
+fn hostile(args: &[String]) -> Result<(), String> {
+    let status = std::process::Command::new(env!("CARGO"))
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "beamr",
+            "--example",
+            "hostile",
+            "--",
+        ])
+        .args(args)
+        .status()
+        .map_err(|e| format!("cargo: {e}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err("faults were found, or the search did not run".into())
     }
 }

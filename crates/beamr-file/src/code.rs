@@ -248,6 +248,34 @@ impl Code {
         &self.bigs[index as usize]
     }
 
+    /// The operands of an instruction, to be changed.
+    pub fn args_mut(&mut self, instr: &Instr) -> &mut [Arg] {
+        let first = instr.first as usize;
+        &mut self.args[first..first + instr.op.arity()]
+    }
+
+    /// The elements of a list operand, to be changed; lists do not nest.
+    pub fn list_mut(&mut self, span: Span) -> &mut [Arg] {
+        &mut self.args[span.range()]
+    }
+
+    /// The entries of an allocation list operand, to be changed.
+    pub fn alloc_mut(&mut self, span: Span) -> &mut [(AllocKind, u64)] {
+        &mut self.allocs[span.range()]
+    }
+
+    /// Adds operands; gives what [`Instr::first`] of their instruction is to be.
+    pub fn add_args(&mut self, args: &[Arg]) -> u32 {
+        let first = self.args.len() as u32;
+        self.args.extend_from_slice(args);
+        first
+    }
+
+    /// Forgets in what widths numbers were written: changed code is written in the shortest form.
+    pub fn forget_widths(&mut self) {
+        self.widths = Widths::default();
+    }
+
     /// Decodes the data of a code chunk.
     pub fn decode(data: &[u8]) -> std::result::Result<Code, FileError> {
         let mut r = Reader::new(crate::ChunkId(*b"Code"), data);

@@ -127,7 +127,8 @@ impl FunEntry {
     }
 }
 
-type FunKey = (u32, Atom, u32, u32, [u8; 16]);
+/// Arity and captured values are part of it: a fun that came from outside and lies about them is another fun, without code.
+type FunKey = (u32, Atom, u32, u32, [u8; 16], u32, u32);
 
 /// The fun entries of a VM.
 #[derive(Debug, Default)]
@@ -137,7 +138,7 @@ pub struct FunTable {
 
 impl FunTable {
     /// The entry for this identity, made without code if need be. The pointer is valid as long
-    /// as the table. `arity` and `num_free` are those of the first caller.
+    /// as the table.
     pub fn entry(
         &self,
         namespace: u32,
@@ -148,7 +149,7 @@ impl FunTable {
         arity: u32,
         num_free: u32,
     ) -> *const FunEntry {
-        let key = (namespace, module, index, old_uniq, uniq);
+        let key = (namespace, module, index, old_uniq, uniq, arity, num_free);
         if let Some(e) = self.map.read().unwrap_or_else(|e| e.into_inner()).get(&key) {
             return &raw const **e;
         }

@@ -47,6 +47,9 @@ pub struct VmOptions {
     pub max_heap_size: (usize, MaxHeap),
     /// Stack size of worker and dirty threads in bytes.
     pub thread_stack: usize,
+    /// Checks the whole heap of a process whenever it stops ([`crate::gc::verify`]) and panics when it is
+    /// not well formed: for tests of the VM itself, slow.
+    pub verify_heaps: bool,
 }
 
 impl Default for VmOptions {
@@ -61,6 +64,7 @@ impl Default for VmOptions {
             fullsweep_after: 65535,
             max_heap_size: (0, MaxHeap::default()),
             thread_stack: 8 << 20,
+            verify_heaps: false,
         }
     }
 }
@@ -146,6 +150,11 @@ impl Namespace {
     pub fn charge_memory(&self, bytes: isize) -> bool {
         let now = self.memory.fetch_add(bytes as i64, Ordering::Relaxed) + bytes as i64;
         bytes <= 0 || now <= self.memory_limit.load(Ordering::Relaxed)
+    }
+    /// Whether so many bytes more are within the budget; what shrinks always is.
+    pub fn has_room(&self, bytes: i64) -> bool {
+        bytes <= 0
+            || self.memory().saturating_add(bytes) <= self.memory_limit.load(Ordering::Relaxed)
     }
     /// Whether memory is within the budget.
     pub fn memory_left(&self) -> bool {

@@ -93,7 +93,7 @@ handlers! {
                 Subtag::HeapBits => (w, 0, *p.add(1)),
                 Subtag::RefcBits => (w, 0, *p.add(4)),
                 Subtag::SubBits => (*p.add(1), *p.add(2) >> 4, *p.add(3) >> 4),
-                _ => return m.branch(3),
+                _ => return m.slow(no_bitstring),
             };
             let bytes = bytes_for(4);
             if m.free() < bytes {
@@ -107,7 +107,15 @@ handlers! {
             D::set(&m, 5, c as u64 + 2);
             return m.next(3 + S::WORDS);
         }
-        m.branch(3)
+        m.slow(no_bitstring)
+    }
+    /// What [`start_match`] got is no bitstring. Without a label the compiler said that it cannot be.
+    #[inline(never)]
+    fn no_bitstring(m) {
+        if m.int(3) != 0 {
+            return m.branch(3);
+        }
+        m.slow(badarg)
     }
     /// Half 4 must be a match context.
     fn check_context(m) {

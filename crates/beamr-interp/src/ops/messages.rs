@@ -46,7 +46,8 @@ handlers! {
             return m.stop(STOP_WAITING);
         }
         m.load();
-        m.jump(retry)
+        // A reduction: code that waits without looking at its messages would never end its slice.
+        m.enter(retry, 0)
     }
     /// Pair 2 the start of the loop, half 6 timeout, 7 words.
     fn wait_timeout(m) {
@@ -61,7 +62,7 @@ handlers! {
         match outcome {
             WaitOutcome::TimedOut => m.next(m.half(7)),
             WaitOutcome::BadTimeout => m.slow(bad_timeout),
-            _ => m.jump(retry),
+            _ => m.enter(retry, 0),
         }
     }
     #[cold]

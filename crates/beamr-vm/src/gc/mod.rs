@@ -46,6 +46,11 @@ pub trait Owner {
     fn visit_roots(&mut self, body: &mut Body, visit: &mut dyn FnMut(&mut [Word]));
     /// Charges for heap memory; see [`ProcessSide::charge`].
     fn charge(&mut self, body: &mut Body, bytes: isize) -> bool;
+    /// Whether a heap of so many bytes is within the budget; see [`ProcessSide::fits`].
+    fn fits(&mut self, body: &mut Body, bytes: usize) -> bool {
+        let _ = (body, bytes);
+        true
+    }
 }
 
 impl Owner for &dyn ProcessSide {
@@ -54,6 +59,9 @@ impl Owner for &dyn ProcessSide {
     }
     fn charge(&mut self, body: &mut Body, bytes: isize) -> bool {
         ProcessSide::charge(*self, body, bytes)
+    }
+    fn fits(&mut self, body: &mut Body, bytes: usize) -> bool {
+        ProcessSide::fits(*self, body, bytes)
     }
 }
 
@@ -189,7 +197,14 @@ pub fn heap_bytes(heap: &Heap) -> usize {
     (heap.size() + heap.old_size() + fragments) * 8
 }
 
-/// Collects so that `need` words are free between heap and stack.
+/// Bytes that count against the budget of the process's tenant: [`heap_bytes`] and the off-heap objects that the heap
+/// refers to (shared ones in full).
+pub fn charged_bytes(heap: &Heap) -> usize {
+    heap_bytes(heap) + (heap.off_heap.overhead + heap.old_overhead) * 8
+}
+
+/// Collects so that `need` words are free between heap and stack. A process whose need cannot be met within its limits ends
+/// before anything is allocated for it.
 ///
 /// # Safety
 /// The contract of [`crate::rt`]; `live` X registers are initialised.
@@ -197,12 +212,32 @@ pub unsafe fn collect(regs: &mut Regs, need: usize, live: usize) -> Result<(), C
     let head = WorkerCode::of(&regs.ctx);
     let body = &mut *regs.ctx.body;
     let mut owner: &dyn ProcessSide = &*head.processes;
+    let least = next_size(body.heap.stack_size() + need + STACK_SLACK) * 8;
+    let fits = owner.fits(body, least);
+    let over = over_max(&body.heap, need);
+    if over || !fits {
+        let processes = head.processes.clone();
+        if !fits {
+            processes.out_of_memory(&mut regs.ctx);
+            return Err(std::ptr::null());
+        }
+        if processes.over_limit(&mut regs.ctx) {
+            return Err(std::ptr::null());
+        }
+    }
+    let body = &mut *regs.ctx.body;
     let report = collect_body(body, &mut owner, &mut regs.x[..live], need, Kind::Auto);
     regs.ctx.fcalls -= report.cost;
-    if body.over_limit {
-        body.over_limit = false;
+    if std::mem::take(&mut body.over_limit) {
+        let now = charged_bytes(&body.heap);
+        let fits = owner.fits(body, now);
         let processes = head.processes.clone();
-        if processes.over_limit(&mut regs.ctx) {
+        if !fits {
+            processes.out_of_memory(&mut regs.ctx);
+            return Err(std::ptr::null());
+        }
+        // What was over before has been told.
+        if !over && processes.over_limit(&mut regs.ctx) {
             return Err(std::ptr::null());
         }
     }

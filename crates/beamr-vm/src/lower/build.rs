@@ -19,7 +19,7 @@ use super::bifs::Bif;
 use super::consts::Constants;
 use super::error::{LowerError, LowerFault, Place};
 use super::op::{Label, NO_LABEL, Op, Reg, Src};
-use super::{Function, Lambda, Location, Lowered, facts};
+use super::{Function, Lambda, Location, Lowered, facts, loops};
 
 pub(super) type Res<T = ()> = Result<T, LowerFault>;
 
@@ -482,6 +482,7 @@ impl<'a> Lowering<'a> {
             facts::find_live(&mut self.code, self.start, f.arity as u16)?;
         }
         if !self.env.trusted {
+            loops::check(&self.code[self.start..])?;
             facts::uncheck(&mut self.code[self.start..]);
         }
         Ok(())

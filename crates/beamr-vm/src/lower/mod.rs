@@ -11,6 +11,7 @@ mod error;
 mod facts;
 mod instr;
 mod listing;
+mod loops;
 pub mod op;
 mod visit;
 

@@ -1,7 +1,8 @@
 //! A term on its way between processes: immediate, literal, or in a fragment of its own.
 
 use beamr_term::copy::{CopyMode, copy, size_in_words};
-use beamr_term::{Alloc, Fragment, Word};
+
+use beamr_term::{Alloc, Fragment, Word, empty_tuple, is_literal};
 
 use super::mailbox::Message;
 
@@ -38,7 +39,12 @@ impl Carried {
         }
         let words = size_in_words(term, CopyMode::Share, usize::MAX).unwrap_or(0);
         if words == 0 {
-            // A literal, or the empty tuple.
+            // A literal, or an empty tuple, for which the shared one goes.
+            let term = if is_literal(term.ptr()) {
+                term
+            } else {
+                empty_tuple()
+            };
             return Carried {
                 term,
                 fragment: None,

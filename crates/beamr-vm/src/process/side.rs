@@ -4,6 +4,7 @@ use beamr_abi::{Body, Ctx, ExceptionClass};
 use beamr_term::{Atom, Word, atoms};
 
 use super::{Process, own, process};
+use crate::gc::charged_bytes;
 use crate::rt::{ProcessSide, Uncaught};
 
 /// The answers of this VM's processes. Stateless.
@@ -28,11 +29,19 @@ impl ProcessSide for VmProcessSide {
             unsafe { (*slot.own_ptr()).mailbox.visit_adopted(visit) };
         }
     }
-    fn charge(&self, body: &mut Body, bytes: isize) -> bool {
+    fn charge(&self, body: &mut Body, _: isize) -> bool {
+        let now = charged_bytes(&body.heap) as isize;
         // SAFETY: as in `visit_roots`.
         let p = unsafe { Process::of_body(body) };
-        p.charged += bytes;
-        p.slot().namespace.charge_memory(bytes)
+        // Fragments came and went uncharged since: what counts is what was charged last.
+        let more = now - std::mem::replace(&mut p.charged, now);
+        p.slot().namespace.charge_memory(more)
+    }
+    fn fits(&self, body: &mut Body, bytes: usize) -> bool {
+        // SAFETY: as in `visit_roots`.
+        let p = unsafe { Process::of_body(body) };
+        let more = bytes as i64 - p.charged as i64;
+        p.slot().namespace.has_room(more)
     }
     fn error_handler(&self, body: &Body) -> Atom {
         // SAFETY: as in `visit_roots`; only read.

@@ -179,11 +179,25 @@ pub trait ProcessSide: Send + Sync {
     fn visit_roots(&self, body: &mut Body, visit: &mut dyn FnMut(&mut [Word])) {
         let _ = (body, visit);
     }
-    /// Charges the tenant (or gives back, when negative) for heap bytes. False when that is over its budget:
+    /// Charges the tenant (or gives back, when negative) for heap bytes: the heap has changed by so many. False when that is over its budget:
     /// the process is then marked `over_limit`.
     fn charge(&self, body: &mut Body, bytes: isize) -> bool {
         let _ = (body, bytes);
         true
+    }
+    /// Whether the tenant's budget would hold if the process's heap had so many bytes.
+    fn fits(&self, body: &mut Body, bytes: usize) -> bool {
+        let _ = (body, bytes);
+        true
+    }
+    /// Ends the process: its heap cannot grow within the tenant's budget.
+    fn out_of_memory(&self, ctx: &mut Ctx) {
+        let uncaught = Uncaught {
+            class: ExceptionClass::Exit,
+            reason: atoms::KILLED.word(),
+            log: false,
+        };
+        self.uncaught(ctx, uncaught);
     }
     /// `process_flag(error_handler, _)`.
     fn error_handler(&self, body: &Body) -> Atom {

@@ -326,6 +326,10 @@ impl Turn {
                 })
             }
         };
+        if self.worker.vm.options.verify_heaps && matches!(stop, Ok(s) if s != Stop::Exited) {
+            // SAFETY: the runner has the body.
+            self.verify(unsafe { &mut *body });
+        }
         self.account(slot, body, before);
         stop.unwrap_or_else(|text| self.panicked(body, &text))
     }
@@ -342,6 +346,27 @@ impl Turn {
         // SAFETY: the runner has the body.
         unsafe { (*body).end(ExceptionClass::Error, reason, true) };
         Stop::Exited
+    }
+
+    /// See `VmOptions::verify_heaps`.
+    fn verify(&self, process: &mut Process) {
+        let mut owner: &dyn crate::rt::ProcessSide = &*self.worker.vm.side;
+        // SAFETY: the process is at rest; its live registers are in `args`.
+        if let Err(e) = unsafe { crate::gc::verify(&mut process.body, &mut owner, &mut []) } {
+            let b = &process.body;
+            panic!(
+                "heap of a process at rest: {e}\n(block {:p}..{:p}, stack {:p}..{:p}, old {:p}..{:p}, args {:?}, body {:p}, position {:p})",
+                b.heap.start,
+                b.heap.top,
+                b.heap.stop,
+                b.heap.end,
+                b.heap.old_start,
+                b.heap.old_top,
+                b.args.as_slice().as_ptr_range(),
+                b,
+                b.ip
+            );
+        }
     }
 
     fn account(&mut self, slot: &Slot, body: *mut Process, before: i64) {

@@ -2,5 +2,6 @@
 
 mod code;
 mod engine;
+mod hostile;
 mod traces;
 mod world;
