@@ -12,7 +12,7 @@ use beamr_term::{Atom, OwnedTerm, Tables, Word, order};
 
 use super::hash::{HashStore, Part};
 use super::ordered::{Key, OrderedStore, Rows};
-use super::row::{Row, RowData};
+use super::row::{self, Row, RowData};
 use crate::vm::Namespace;
 
 /// The type of a table.
@@ -142,15 +142,20 @@ pub struct Table {
 
 /// A row whose table is locked for writing by the operation that shows it.
 #[derive(Clone, Copy, Debug)]
-pub struct RowMut<'r>(&'r RowData);
+pub struct RowMut<'r>(*mut RowData, std::marker::PhantomData<&'r RowData>);
 
 impl RowMut<'_> {
+    /// # Safety
+    /// The block of a row that only the caller touches as long as the value lives.
+    unsafe fn new(row: *mut RowData) -> Self {
+        RowMut(row, std::marker::PhantomData)
+    }
     /// Puts an immediate at element `n` (from 0). It must not be the key's.
     #[inline]
     pub fn set_immediate(self, n: usize, value: Word) {
-        assert!(n < self.0.arity() && value.is_immediate());
-        // SAFETY: checked; the operation that made `self` has the write lock, or the row is not in a table yet.
-        unsafe { self.0.set_immediate(n, value) };
+        assert!(n < self.arity() && value.is_immediate());
+        // SAFETY: checked; nobody else touches the row.
+        unsafe { row::set_immediate(self.0, n, value) };
     }
 }
 
@@ -158,7 +163,8 @@ impl std::ops::Deref for RowMut<'_> {
     type Target = RowData;
     #[inline]
     fn deref(&self) -> &RowData {
-        self.0
+        // SAFETY: see `new`. The reference ends before anything is set.
+        unsafe { &*self.0 }
     }
 }
 
@@ -600,7 +606,7 @@ impl Table {
                 // SAFETY: the link is fresh, the lock is held for writing.
                 unsafe {
                     if found {
-                        let done = f(RowMut(&**at)).map(|new| {
+                        let done = f(RowMut::new(*at)).map(|new| {
                             old = new.map(|row| part.replace(at, row));
                         });
                         (done, part.growth())
@@ -609,7 +615,7 @@ impl Table {
                             return None;
                         }
                         let row = default?();
-                        let done = f(RowMut(&row)).map(|new| {
+                        let done = f(RowMut::new(row.as_ptr())).map(|new| {
                             part.insert(at, hash, new.unwrap_or(row));
                         });
                         (done, part.growth())
@@ -618,8 +624,9 @@ impl Table {
             }
             Store::Ordered(o) => {
                 let mut rows = o.write();
-                let done = match rows.get(&Key::new(key, t)) {
-                    Some(row) => f(RowMut(row)).map(|new| {
+                let done = match rows.get_ptr(&Key::new(key, t)) {
+                    // SAFETY: the lock is held for writing.
+                    Some(row) => f(unsafe { RowMut::new(row) }).map(|new| {
                         if let Some(new) = new {
                             old = rows.put(new, o.keypos, t);
                         }
@@ -629,7 +636,8 @@ impl Table {
                             return None;
                         }
                         let row = default?();
-                        f(RowMut(&row)).map(|new| {
+                        // SAFETY: it is in no table yet.
+                        f(unsafe { RowMut::new(row.as_ptr()) }).map(|new| {
                             rows.put(new.unwrap_or(row), o.keypos, t);
                         })
                     }
