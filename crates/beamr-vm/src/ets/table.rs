@@ -15,6 +15,9 @@ use super::ordered::{Key, OrderedStore, Rows};
 use super::row::{self, Row, RowData};
 use crate::vm::Namespace;
 
+/// Words of a table without rows and without what finds them.
+pub const SHELL_WORDS: usize = 300;
+
 /// The type of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableKind {
@@ -274,11 +277,28 @@ impl Table {
             Store::Ordered(o) => o.len(),
         }
     }
-    /// Words of memory, as `ets:info(T, memory)` gives them.
+    /// Words of memory, as `ets:info(T, memory)` gives them: rows as they are, what is around them as OTP has it.
     pub fn memory_words(&self) -> usize {
+        let concurrent = self.options.write_concurrency != WriteConcurrency::Off;
         match &self.store {
-            Store::Hash(h) => 300 + h.buckets() + h.bytes() / 8,
-            Store::Ordered(o) => 100 + o.bytes() / 8 + o.len() * 4,
+            Store::Hash(h) => {
+                let index = match h.len().checked_sub(256) {
+                    None | Some(0) => 256,
+                    Some(more) => 512 + more.div_ceil(2048) * 2048,
+                };
+                let locks = if concurrent { 1024 } else { 0 };
+                SHELL_WORDS + index + locks + h.bytes() / 8
+            }
+            Store::Ordered(o) => {
+                // A walk needs a stack where there is one tree.
+                let stack = if concurrent { 0 } else { 90 };
+                let counters = if self.options.decentralized_counters {
+                    64
+                } else {
+                    0
+                };
+                SHELL_WORDS + stack + counters + o.bytes() / 8 + o.len()
+            }
         }
     }
     #[inline]
@@ -572,7 +592,9 @@ impl Table {
                         }
                     }
                 }
-                part.shrink();
+                if !self.is_fixed() {
+                    part.shrink();
+                }
                 part.growth()
             }
             Store::Ordered(o) => {
@@ -684,7 +706,7 @@ impl Table {
         from: u64,
         f: impl FnMut(&RowData) -> (super::Keep, bool),
     ) -> Option<u64> {
-        let (next, gone, growth) = h.walk_mut(from, f);
+        let (next, gone, growth) = h.walk_mut(from, !self.is_fixed(), f);
         self.gone(&gone);
         self.charge(growth);
         next
