@@ -225,6 +225,12 @@ fn get_internal_state_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     match name(ctx, args[0]) {
         Some("available_internal_state") => Ok(Word::TRUE),
         Some("reds_left") => Ok(Word::fixnum(ctx.fcalls.max(0))),
+        // Words of an empty table, and of a row's estimate.
+        Some("DbTable_words") => {
+            let shell = Word::fixnum(beamr_vm::ets::SHELL_WORDS as i64);
+            Ok(ctx.tuple(&[shell, Word::fixnum(0)]))
+        }
+        Some("flxctr_memory_usage") => ctx.atom("notsup"),
         Some("processes") => Ok(spawn::processes(ctx)),
         Some("force_heap_frags") => Ok(Word::FALSE),
         Some("nbalance" | "check_io_debug" | "max_atom_out_cache_index") => Ok(Word::fixnum(0)),
@@ -291,13 +297,25 @@ fn set_internal_state_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
                 _ => Err(ctx.badarg()),
             }
         }
-        (Some("gc_state" | "proc_sig_buffers" | "ets_force_trap"), _) => {
-            Ok(Word::boolean(value != Word::TRUE))
-        }
         (Some("process_uniq_counter"), Some(n)) => Ok(Word::fixnum(n)),
-        (Some("fill_heap" | "mbuf" | "node_tab_delayed_delete" | "test_long_gc_sleep"), _) => {
-            Ok(Word::TRUE)
-        }
+        (Some("gc_state" | "proc_sig_buffers"), _) => Ok(Word::boolean(value != Word::TRUE)),
+        (Some("ets_force_trap"), _) => Ok(atoms::NOTSUP.word()),
+        // Ordered tables are one tree: there is nothing to split or join.
+        (Some("ets_force_split" | "ets_debug_random_split_join"), _) => Ok(atoms::OK.word()),
+        (Some("colliding_names"), _) => match value.as_tuple() {
+            Some([name, n]) if name.is_atom() => {
+                // Names do not collide here; any others will do.
+                let mut list = Word::NIL;
+                for i in 0..n.as_small().unwrap_or(0).clamp(0, 1000) {
+                    let a = ctx.atom(&format!("colliding_{i}"))?;
+                    list = ctx.cons(a, list);
+                }
+                Ok(list)
+            }
+            _ => Err(ctx.badarg()),
+        },
+        (Some("mbuf"), _) => Ok(value),
+        (Some("fill_heap" | "node_tab_delayed_delete" | "test_long_gc_sleep"), _) => Ok(Word::TRUE),
         (Some("make"), _) if name(ctx, value) == Some("magic_ref") => {
             Ok(crate::resources::new(ctx, ()))
         }

@@ -17,7 +17,6 @@ use crate::support::{list_items, name};
 /// What `system_flag/2` sets and nothing in the VM reads, and the marks of `statistics/1`.
 #[derive(Default)]
 struct Flags {
-    trace_control_word: AtomicU64,
     system_logger: Mutex<Option<Word>>,
     schedulers_online: AtomicI64,
     dirty_online: AtomicI64,
@@ -214,13 +213,18 @@ fn memory_info(ctx: &mut Ctx, reference: Word, allocators: Word) -> Result<Word,
     if !reference.is_reference() {
         return Err(ctx.badarg());
     }
-    let processes = vm_of(ctx).default_namespace().memory().max(0);
+    let ets = vm_of(ctx).ets.memory_words() as i64 * 8;
+    let processes = (vm_of(ctx).default_namespace().memory() - ets).max(0);
     let mut list = Word::NIL;
     for a in items.into_iter().rev() {
         let Some(kind) = name(ctx, a) else {
             return Err(ctx.badarg());
         };
-        let size = if kind == "eheap_alloc" { processes } else { 0 };
+        let size = match kind {
+            "eheap_alloc" => processes,
+            "ets_alloc" => ets,
+            _ => 0,
+        };
         let size = ctx.integer(size);
         let size = pair(ctx, "size", size)?;
         let sizes = ctx.cons(size, Word::NIL);
@@ -258,6 +262,15 @@ fn system_info_tuple(ctx: &mut Ctx, t: &[Word]) -> Result<Word, Escape> {
             Some(_) => Ok(atoms::UNDEFINED.word()),
             None => Err(ctx.badarg()),
         },
+        (Some("allocator_sizes"), [_, which]) if which.is_list() => {
+            // No allocator keeps sizes of its own.
+            let mut list = Word::NIL;
+            for a in list_items(ctx, *which)?.into_iter().rev() {
+                let none = ctx.tuple(&[a, Word::FALSE]);
+                list = ctx.cons(none, list);
+            }
+            Ok(list)
+        }
         (Some("allocator_sizes"), [_, which]) => match name(ctx, *which) {
             Some(n) if ALLOCATORS.contains(&n) => Ok(Word::FALSE),
             Some(_) => Ok(atoms::UNDEFINED.word()),
@@ -446,7 +459,7 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             Ok(list)
         }
         "trace_control_word" => {
-            let n = flags_of(&vm).trace_control_word.load(Relaxed);
+            let n = u64::from(vm.trace_control_word.load(Relaxed));
             Ok(ctx.unsigned(n))
         }
         "sequential_tracer" => pair(ctx, "sequential_tracer", Word::FALSE),
@@ -488,7 +501,7 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "atom_count" => int(i64::from(vm.tables.atoms.len())),
         "atom_limit" => int(i64::from(vm.tables.atoms.limit())),
         "ets_limit" => int(8192),
-        "ets_count" => int(0),
+        "ets_count" => int(vm.ets.count() as i64),
         "info" | "procs" | "loaded" | "dist" => Ok(text_info(ctx, item)),
         "dist_ctrl"
         | "taints"
@@ -683,8 +696,8 @@ fn system_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             if n > i64::from(u32::MAX) {
                 return Err(ctx.badarg());
             }
-            let before = f.trace_control_word.swap(n as u64, Relaxed);
-            Ok(ctx.unsigned(before))
+            let before = vm.trace_control_word.swap(n as u32, Relaxed);
+            Ok(ctx.unsigned(u64::from(before)))
         }
         "system_logger" => {
             let known = value.is_local_pid()

@@ -105,7 +105,7 @@ impl<'s> Pass<'s> {
 }
 
 fn start(ctx: &mut Ctx, t: &Table, args: &[Word], mode: Mode) -> Result<Word, Escape> {
-    let m = spec::compile(ctx, args[1])?;
+    let m = spec::compile_for_table(ctx, args[1])?;
     let patterns: Vec<Word> = clauses(args[1]).into_iter().map(|c| c.0).collect();
     let ordered = matches!(t.store, Store::Ordered(_));
     let plan = plan(&patterns, t.keypos(), ordered, ctx.tables());

@@ -92,7 +92,7 @@ fn by_pattern(ctx: &mut Ctx, args: &[Word], whole: bool, chunk: i64) -> Result<W
 fn by_spec(ctx: &mut Ctx, args: &[Word], reverse: bool, chunked: bool) -> Result<Word, Escape> {
     let t = readable(ctx, args[0])?;
     let chunk = if chunked { limit(ctx, args[2])? } else { 0 };
-    let m = spec::compile(ctx, args[1])?;
+    let m = spec::compile_for_table(ctx, args[1])?;
     let patterns: Vec<Word> = clauses(args[1]).into_iter().map(|c| c.0).collect();
     start(ctx, args[0], &t, m, &patterns, Wanted { chunk, reverse })
 }

@@ -15,6 +15,14 @@ use crate::support::list_items;
 /// Terms matched in one step of `match_spec_run_r`.
 const STEP: usize = 1000;
 
+/// Compiles a specification for a walk over a table, where one of no clauses matches nothing.
+pub(super) fn compile_for_table(ctx: &mut Ctx, spec: Word) -> Result<MatchSpec, Escape> {
+    if spec.is_nil() {
+        return Ok(MatchSpec::nothing());
+    }
+    compile(ctx, spec)
+}
+
 /// Compiles a specification for tables; `badarg` or `system_limit`.
 pub(super) fn compile(ctx: &mut Ctx, spec: Word) -> Result<MatchSpec, Escape> {
     match MatchSpec::compile(ctx, spec, Dialect::Table) {

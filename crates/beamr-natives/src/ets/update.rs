@@ -5,7 +5,7 @@ use beamr_term::arith::{self, ArithError};
 use beamr_term::{Alloc, Build, Fragment, Word, atoms, order};
 use beamr_vm::ets::{Row, RowMut, Table, TableKind};
 
-use super::{Held, writable, wrong_type};
+use super::{writable, wrong_type};
 use crate::support::ListBuilder;
 
 /// Why an update was refused.
@@ -29,14 +29,8 @@ fn raise(ctx: &mut Ctx, r: Refused) -> Escape {
     }
 }
 
-/// A table of one row a key that the process may write.
-fn set_table<'n>(ctx: &mut Ctx, id: Word) -> Result<Held<'n>, Escape> {
-    let t = writable(ctx, id)?;
-    if matches!(t.options.kind, TableKind::Set | TableKind::OrderedSet) {
-        Ok(t)
-    } else {
-        Err(wrong_type(ctx))
-    }
+fn one_row_a_key(t: &Table) -> bool {
+    matches!(t.options.kind, TableKind::Set | TableKind::OrderedSet)
 }
 
 /// A row made of a default with a key in place; `None` when the default is too short.
@@ -117,10 +111,20 @@ fn next_value(heap: &mut impl Alloc, t: &Table, old: Word, c: &Counter) -> Resul
 }
 
 fn update_counter(ctx: &mut Ctx, args: &[Word], default: Option<Word>) -> Result<Word, Escape> {
-    let t = set_table(ctx, args[0])?;
+    let t = writable(ctx, args[0])?;
     let (key, op) = (args[1], args[2]);
+    if default.is_some_and(|d| !d.is_tuple()) {
+        return Err(if ctx.tables().release.0 >= 28 {
+            let cause = ctx.atom("default")?;
+            ctx.badarg_because(cause)
+        } else {
+            ctx.badarg()
+        });
+    }
+    if !one_row_a_key(&t) {
+        return Err(wrong_type(ctx));
+    }
     let make = match default {
-        Some(d) if !d.is_tuple() => return Err(ctx.badarg()),
         Some(d) => default_row(d, key, &t),
         None => None,
     };
@@ -201,7 +205,11 @@ pub(super) fn update_counter_4(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Esc
 }
 
 fn update_element(ctx: &mut Ctx, args: &[Word], default: Option<Word>) -> Result<Word, Escape> {
-    let t = set_table(ctx, args[0])?;
+    let t = writable(ctx, args[0])?;
+    if !one_row_a_key(&t) {
+        return Err(ctx.badarg());
+    }
+    let position_told = ctx.tables().release.0 >= 27;
     let key = args[1];
     let make = match default {
         Some(d) if !d.is_tuple() => return Err(ctx.badarg()),
@@ -221,7 +229,7 @@ fn update_element(ctx: &mut Ctx, args: &[Word], default: Option<Word>) -> Result
             };
             let pos = pos.as_small().ok_or(Refused::Bad)?;
             let i = place(pos, &t, row).map_err(|r| match r {
-                Refused::Position => Refused::Bad,
+                Refused::Position if !position_told => Refused::Bad,
                 r => r,
             })?;
             changes.push((i, *value));

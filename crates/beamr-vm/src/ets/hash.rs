@@ -24,8 +24,8 @@ const PARTS: usize = 16;
 const PART_BITS: u32 = PARTS.trailing_zeros();
 /// Bits of a hash: a position is a small integer that is not negative.
 pub const HASH_BITS: u32 = 58;
-/// Buckets of a part at least, once it has a row.
-const MIN_BUCKETS: usize = 4;
+/// Buckets of a part at least. They are made with the first row, and counted before.
+const MIN_BUCKETS: usize = 16;
 
 /// One part: buckets indexed by the hash bits behind the part's own.
 #[derive(Debug, Default)]
@@ -388,7 +388,8 @@ impl HashStore {
     }
     /// Buckets, counted through all parts.
     pub fn buckets(&self) -> usize {
-        (0..PARTS).map(|p| self.read_part(p).buckets.len()).sum()
+        let parts = (0..PARTS).map(|p| self.read_part(p).buckets.len());
+        parts.map(|n| n.max(MIN_BUCKETS)).sum()
     }
     /// Shows the rows of bucket `n`; false when there are not so many.
     pub fn bucket(&self, n: usize, mut f: impl FnMut(&RowData)) -> bool {
@@ -407,7 +408,8 @@ impl HashStore {
                     }
                     return true;
                 }
-                None => n -= part.buckets.len(),
+                None if n < MIN_BUCKETS => return true,
+                None => n -= part.buckets.len().max(MIN_BUCKETS),
             }
         }
         false
@@ -416,10 +418,14 @@ impl HashStore {
     pub fn chain_lengths(&self) -> Vec<usize> {
         let mut all = Vec::new();
         for p in 0..PARTS {
-            for first in &self.read_part(p).buckets {
+            let part = self.read_part(p);
+            if part.buckets.is_empty() {
+                all.extend([0; MIN_BUCKETS]);
+            }
+            for first in &part.buckets {
                 let mut n = 0;
                 let mut r = *first;
-                // SAFETY: see the module; the guard lives over the loop.
+                // SAFETY: see the module.
                 unsafe {
                     while !r.is_null() {
                         n += 1;
@@ -521,6 +527,7 @@ impl HashStore {
     pub fn walk_mut(
         &self,
         from: u64,
+        may_shrink: bool,
         mut f: impl FnMut(&RowData) -> (Keep, bool),
     ) -> (Option<u64>, Vec<Row>, isize) {
         let (mut stopped, mut last) = (false, 0);
@@ -564,7 +571,9 @@ impl HashStore {
                 }
             }
             growth += part.growth();
-            part.shrink();
+            if may_shrink {
+                part.shrink();
+            }
         }
         (None, gone, growth)
     }

@@ -135,6 +135,10 @@ impl Rows {
     pub fn get(&self, key: &Key) -> Option<&RowData> {
         self.set.get(key).map(|e| &*e.row)
     }
+    /// The block of the row of this key.
+    pub(super) fn get_ptr(&self, key: &Key) -> Option<*mut RowData> {
+        self.set.get(key).map(|e| e.row.as_ptr())
+    }
     /// Puts a row in, in place of one of an equal key, which is given back.
     #[inline]
     pub fn put(&mut self, row: Row, keypos: usize, tables: &Tables) -> Option<Row> {

@@ -2,7 +2,7 @@
 //!
 //! The block begins with a head that a hash store uses to chain rows. What the tuple refers to lies in the block
 //! itself, but for the shared empty tuple, fun entries and counted objects. A row in a table is read under the table's lock
-//! and changed only under its write lock ([`RowData::set_immediate`]).
+//! and changed only under its write lock ([`set_immediate`]).
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -137,6 +137,11 @@ impl Row {
     pub(super) unsafe fn from_raw(p: *mut RowData) -> Row {
         Row(NonNull::new_unchecked(p))
     }
+    /// Its block. What is written through the pointer is written to the row.
+    #[inline]
+    pub(super) fn as_ptr(&self) -> *mut RowData {
+        self.0.as_ptr()
+    }
     /// Its head, to be changed by the owner.
     #[inline]
     pub(super) fn head_mut(&mut self) -> &mut RowData {
@@ -154,9 +159,20 @@ impl std::ops::Deref for Row {
     }
 }
 
+/// Puts an immediate at element `n` (from 0) of a row. What was there stays in the block until the row goes.
+///
+/// # Safety
+/// `row` is the block of a row (from the allocation, not from a shared reference) that nobody else reads now: the caller has
+/// the write lock of its table, or owns it. `n` is below the arity; `value` is an immediate.
+#[inline]
+pub(super) unsafe fn set_immediate(row: *mut RowData, n: usize, value: Word) {
+    debug_assert!(value.is_immediate() && n < (*row).arity());
+    *row.add(1).cast::<u64>().add(n + 1) = value.bits();
+}
+
 impl RowData {
     #[inline]
-    fn start(&self) -> *mut u64 {
+    fn start(&self) -> *const u64 {
         // SAFETY: terms follow the head in one allocation (whose pointer `self` was made from).
         unsafe { std::ptr::from_ref(self).cast_mut().add(1).cast::<u64>() }
     }
@@ -175,15 +191,6 @@ impl RowData {
     #[inline]
     pub fn arity(&self) -> usize {
         self.tuple().header().arity()
-    }
-    /// Puts an immediate at element `n` (from 0). What was there stays in the block until the row goes.
-    ///
-    /// # Safety
-    /// The caller has the write lock of the table, or owns the row; `n` is below the arity; `value` is an immediate.
-    #[inline]
-    pub(super) unsafe fn set_immediate(&self, n: usize, value: Word) {
-        debug_assert!(value.is_immediate() && n < self.arity());
-        *self.start().add(n + 1) = value.bits();
     }
     /// Words of its terms.
     #[inline]

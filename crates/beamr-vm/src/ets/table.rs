@@ -12,8 +12,11 @@ use beamr_term::{Atom, OwnedTerm, Tables, Word, order};
 
 use super::hash::{HashStore, Part};
 use super::ordered::{Key, OrderedStore, Rows};
-use super::row::{Row, RowData};
+use super::row::{self, Row, RowData};
 use crate::vm::Namespace;
+
+/// Words of a table without rows and without what finds them.
+pub const SHELL_WORDS: usize = 300;
 
 /// The type of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,15 +145,20 @@ pub struct Table {
 
 /// A row whose table is locked for writing by the operation that shows it.
 #[derive(Clone, Copy, Debug)]
-pub struct RowMut<'r>(&'r RowData);
+pub struct RowMut<'r>(*mut RowData, std::marker::PhantomData<&'r RowData>);
 
 impl RowMut<'_> {
+    /// # Safety
+    /// The block of a row that only the caller touches as long as the value lives.
+    unsafe fn new(row: *mut RowData) -> Self {
+        RowMut(row, std::marker::PhantomData)
+    }
     /// Puts an immediate at element `n` (from 0). It must not be the key's.
     #[inline]
     pub fn set_immediate(self, n: usize, value: Word) {
-        assert!(n < self.0.arity() && value.is_immediate());
-        // SAFETY: checked; the operation that made `self` has the write lock, or the row is not in a table yet.
-        unsafe { self.0.set_immediate(n, value) };
+        assert!(n < self.arity() && value.is_immediate());
+        // SAFETY: checked; nobody else touches the row.
+        unsafe { row::set_immediate(self.0, n, value) };
     }
 }
 
@@ -158,7 +166,8 @@ impl std::ops::Deref for RowMut<'_> {
     type Target = RowData;
     #[inline]
     fn deref(&self) -> &RowData {
-        self.0
+        // SAFETY: see `new`. The reference ends before anything is set.
+        unsafe { &*self.0 }
     }
 }
 
@@ -268,11 +277,28 @@ impl Table {
             Store::Ordered(o) => o.len(),
         }
     }
-    /// Words of memory, as `ets:info(T, memory)` gives them.
+    /// Words of memory, as `ets:info(T, memory)` gives them: rows as they are, what is around them as OTP has it.
     pub fn memory_words(&self) -> usize {
+        let concurrent = self.options.write_concurrency != WriteConcurrency::Off;
         match &self.store {
-            Store::Hash(h) => 300 + h.buckets() + h.bytes() / 8,
-            Store::Ordered(o) => 100 + o.bytes() / 8 + o.len() * 4,
+            Store::Hash(h) => {
+                let index = match h.len().checked_sub(256) {
+                    None | Some(0) => 256,
+                    Some(more) => 512 + more.div_ceil(2048) * 2048,
+                };
+                let locks = if concurrent { 1024 } else { 0 };
+                SHELL_WORDS + index + locks + h.bytes() / 8
+            }
+            Store::Ordered(o) => {
+                // A walk needs a stack where there is one tree.
+                let stack = if concurrent { 0 } else { 90 };
+                let counters = if self.options.decentralized_counters {
+                    64
+                } else {
+                    0
+                };
+                SHELL_WORDS + stack + counters + o.bytes() / 8 + o.len()
+            }
         }
     }
     #[inline]
@@ -566,7 +592,9 @@ impl Table {
                         }
                     }
                 }
-                part.shrink();
+                if !self.is_fixed() {
+                    part.shrink();
+                }
                 part.growth()
             }
             Store::Ordered(o) => {
@@ -600,7 +628,7 @@ impl Table {
                 // SAFETY: the link is fresh, the lock is held for writing.
                 unsafe {
                     if found {
-                        let done = f(RowMut(&**at)).map(|new| {
+                        let done = f(RowMut::new(*at)).map(|new| {
                             old = new.map(|row| part.replace(at, row));
                         });
                         (done, part.growth())
@@ -609,7 +637,7 @@ impl Table {
                             return None;
                         }
                         let row = default?();
-                        let done = f(RowMut(&row)).map(|new| {
+                        let done = f(RowMut::new(row.as_ptr())).map(|new| {
                             part.insert(at, hash, new.unwrap_or(row));
                         });
                         (done, part.growth())
@@ -618,8 +646,9 @@ impl Table {
             }
             Store::Ordered(o) => {
                 let mut rows = o.write();
-                let done = match rows.get(&Key::new(key, t)) {
-                    Some(row) => f(RowMut(row)).map(|new| {
+                let done = match rows.get_ptr(&Key::new(key, t)) {
+                    // SAFETY: the lock is held for writing.
+                    Some(row) => f(unsafe { RowMut::new(row) }).map(|new| {
                         if let Some(new) = new {
                             old = rows.put(new, o.keypos, t);
                         }
@@ -629,7 +658,8 @@ impl Table {
                             return None;
                         }
                         let row = default?();
-                        f(RowMut(&row)).map(|new| {
+                        // SAFETY: it is in no table yet.
+                        f(unsafe { RowMut::new(row.as_ptr()) }).map(|new| {
                             rows.put(new.unwrap_or(row), o.keypos, t);
                         })
                     }
@@ -676,7 +706,7 @@ impl Table {
         from: u64,
         f: impl FnMut(&RowData) -> (super::Keep, bool),
     ) -> Option<u64> {
-        let (next, gone, growth) = h.walk_mut(from, f);
+        let (next, gone, growth) = h.walk_mut(from, !self.is_fixed(), f);
         self.gone(&gone);
         self.charge(growth);
         next

@@ -101,6 +101,16 @@ impl MatchSpec {
         c.spec(spec)?;
         Ok(c.finish())
     }
+    /// A specification that matches nothing.
+    pub fn nothing() -> MatchSpec {
+        MatchSpec {
+            clauses: Vec::new(),
+            variables: 0,
+            registers: 1,
+            dialect: Dialect::Table,
+            _constants: Fragment::with_capacity(0),
+        }
+    }
     /// Compiles one pattern with the body `['$_']` or `['$$']`: `match` and `match_object`.
     pub fn compile_pattern(ctx: &mut Ctx, pattern: Word, whole: bool) -> MatchSpec {
         let mut c = Compiler::new(ctx, Dialect::Table, false);

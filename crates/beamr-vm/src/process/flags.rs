@@ -51,7 +51,7 @@ fn size(value: Word) -> Option<usize> {
 /// `process_flag/2`: the value before. `badarg` for unknown flags and values.
 ///
 /// Flags: `trap_exit`, `error_handler`, `fullsweep_after`, `min_heap_size`, `min_bin_vheap_size`, `max_heap_size`, `priority`,
-/// `message_queue_data`, `save_calls`, `sensitive`, `async_dist`. (`monitor_nodes` belongs to the distribution.)
+/// `message_queue_data`, `save_calls`, `sensitive`, `async_dist`, `scheduler`. (`monitor_nodes` belongs to the distribution.)
 pub fn process_flag(ctx: &mut Ctx, flag: Word, value: Word) -> Result<Word, Escape> {
     set(ctx, flag, value).ok_or_else(|| ctx.badarg())
 }
@@ -124,6 +124,14 @@ fn set(ctx: &mut Ctx, flag: Word, value: Word) -> Option<Word> {
         atoms::ASYNC_DIST => {
             let new = value.as_boolean()?;
             Word::boolean(std::mem::replace(&mut p.async_dist, new))
+        }
+        // Processes are not bound to schedulers: a number of one is taken and has no effect.
+        _ if ctx.tables().atoms.text(flag) == "scheduler" => {
+            let n = size(value)?;
+            if n > crate::process::vm_of(ctx).worker_count().max(1) {
+                return None;
+            }
+            Word::fixnum(0)
         }
         _ => return None,
     })
