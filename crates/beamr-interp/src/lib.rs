@@ -75,11 +75,18 @@ impl Interp {
             p,
             fc: (*p).ctx.fcalls,
         };
-        match machine::execute(m) {
-            STOP_PREEMPTED => Stop::Preempted,
-            STOP_WAITING => Stop::Waiting,
-            STOP_EXITED => Stop::Exited,
-            native => Stop::Dirty(&*(native as *const NativeEntry)),
+        // A panic of a native or of a runtime helper ends the process that ran, not the VM. Handlers have no values with
+        // destructors, so nothing of theirs is lost on the way here.
+        let run = std::panic::AssertUnwindSafe(|| machine::execute(m));
+        match std::panic::catch_unwind(run) {
+            Ok(STOP_PREEMPTED) => Stop::Preempted,
+            Ok(STOP_WAITING) => Stop::Waiting,
+            Ok(STOP_EXITED) => Stop::Exited,
+            Ok(native) => Stop::Dirty(&*(native as *const NativeEntry)),
+            Err(_) => {
+                rt::panicked(&mut (*p).ctx);
+                Stop::Exited
+            }
         }
     }
 }

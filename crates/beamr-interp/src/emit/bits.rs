@@ -149,8 +149,13 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             check(e, *ctx, *checked);
             let c = e.reg(*ctx);
             let unit = e.narrow((*unit).max(1) as usize);
-            e.op(bits_match::test_unit);
-            e.halves_label(c, unit, *fail);
+            if unit.is_power_of_two() {
+                e.op(bits_match::test_mask);
+                e.halves_label(c, unit - 1, *fail);
+            } else {
+                e.op(bits_match::test_unit);
+                e.halves_label(c, unit, *fail);
+            }
         }
         Op::BsMatchString {
             ctx,
@@ -233,7 +238,11 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             let d = e.reg(*dst);
             let segs: Box<[bits_build::Seg]> = segments.iter().map(bits_build::Seg::new).collect();
             let address = e.keep(segs);
-            e.op(bits_build::create);
+            e.op(if bits_build::is_append_of_integer(segments) {
+                bits_build::append_integer
+            } else {
+                bits_build::create
+            });
             e.halves(d, *live, 4, 0);
             e.label_pair(*fail, *heap);
             e.word(address);
@@ -291,8 +300,13 @@ fn at_least(e: &mut Emitter<'_>, ctx: Reg, bits: u64, unit: u32, fail: Label) {
     let c = e.reg(ctx);
     if unit > 1 {
         let unit = e.narrow(unit as usize);
-        e.op(bits_match::at_least_unit);
-        e.halves_label(c, unit, fail);
+        if unit.is_power_of_two() {
+            e.op(bits_match::at_least_mask);
+            e.halves_label(c, unit - 1, fail);
+        } else {
+            e.op(bits_match::at_least_unit);
+            e.halves_label(c, unit, fail);
+        }
     } else {
         e.op(bits_match::at_least);
         e.halves_label(c, 0, fail);

@@ -1,6 +1,5 @@
 //! Arithmetic, guards, floats.
 
-use beamr_term::Word;
 use beamr_vm::lower::op::{ArithOp, FloatOp, Label, NO_LABEL, Op, Reg, Src};
 
 use super::code::{Constants, Emitter, by_reg, by_src};
@@ -26,17 +25,8 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             live,
             fail,
         } => {
-            let none = Src::Const(Word::fixnum(0));
-            instruction(
-                e,
-                arith::arith_slow,
-                Operation::Negate,
-                *src,
-                none,
-                *dst,
-                *live,
-                *fail,
-            );
+            let h: Handler = by_src!(*src, A => by_reg!(*dst, D => arith::negate::<A, D>));
+            unary(e, h, Operation::Negate, *src, *dst, *live, *fail);
         }
         Op::Bnot {
             src,
@@ -135,7 +125,7 @@ fn binary(e: &mut Emitter<'_>, op: ArithOp, a: Src, b: Src, dst: Reg, live: u16,
     };
     // The operands keep their order in the instruction: a failure names them in it.
     if let (ArithOp::Add | ArithOp::Sub, Some(v)) = (op, small(b))
-        && let Some(h) = add_const(a, dst)
+        && let Some(h) = add_const(a, dst, op)
     {
         let delta = if op == ArithOp::Sub { -v } else { v };
         let mut c = Constants::from(4);
@@ -156,7 +146,7 @@ fn binary(e: &mut Emitter<'_>, op: ArithOp, a: Src, b: Src, dst: Reg, live: u16,
         ArithOp::Add => pick!(add),
         ArithOp::Sub => pick!(sub),
         ArithOp::Mul => pick!(mul),
-        ArithOp::Divide => arith::arith_slow,
+        ArithOp::Divide => arith::float::<floats::FDiv>,
         ArithOp::IntDiv => pick!(int_div),
         ArithOp::Rem => pick!(rem),
         ArithOp::Band => pick!(band),
@@ -168,13 +158,17 @@ fn binary(e: &mut Emitter<'_>, op: ArithOp, a: Src, b: Src, dst: Reg, live: u16,
     instruction(e, h, operation, a, b, dst, live, fail);
 }
 
-fn add_const(a: Src, dst: Reg) -> Option<Handler> {
+fn add_const(a: Src, dst: Reg, op: ArithOp) -> Option<Handler> {
     let r = match a {
         Src::X(n) => Reg::X(n),
         Src::Y(n) => Reg::Y(n),
         Src::Const(_) => return None,
     };
-    Some(by_reg!(r, A => by_reg!(dst, D => arith::add_const::<A, D>)))
+    Some(if op == ArithOp::Sub {
+        by_reg!(r, A => by_reg!(dst, D => arith::add_const::<A, D, floats::FSub>))
+    } else {
+        by_reg!(r, A => by_reg!(dst, D => arith::add_const::<A, D, floats::FAdd>))
+    })
 }
 
 fn instruction(

@@ -10,6 +10,8 @@ use beamr_vm::rt;
 
 use crate::glue::{self, Operation};
 use crate::machine::{Ip, Kind, M, Place, handlers};
+use crate::ops::data::{bytes_for, field_of};
+use crate::ops::floats::{FAdd, FLOAT, FMul, FSub, FloatFn};
 use crate::ops::natives::Step;
 
 const TAG: u64 = 0xF;
@@ -17,6 +19,20 @@ const TAG: u64 = 0xF;
 #[inline(always)]
 fn both_small(a: u64, b: u64) -> bool {
     a & b & TAG == TAG
+}
+
+/// A float or a small integer.
+#[inline(always)]
+unsafe fn is_plain(w: u64) -> bool {
+    w & TAG == TAG || (w & 3 == 2 && *field_of(w, 0) == FLOAT)
+}
+#[inline(always)]
+unsafe fn plain(w: u64) -> f64 {
+    if w & TAG == TAG {
+        (w as i64 >> 4) as f64
+    } else {
+        f64::from_bits(*field_of(w, 1))
+    }
 }
 
 handlers! {
@@ -28,7 +44,7 @@ handlers! {
             D::set(&m, 6, sum as u64);
             return m.next(3 + A::WORDS + B::WORDS);
         }
-        m.slow(arith_slow)
+        m.slow(float::<FAdd>)
     }
     fn sub[A: Kind, B: Kind, D: Place](m) {
         let a = A::get(&m, 4, 3);
@@ -38,17 +54,17 @@ handlers! {
             D::set(&m, 6, difference as u64);
             return m.next(3 + A::WORDS + B::WORDS);
         }
-        m.slow(arith_slow)
+        m.slow(float::<FSub>)
     }
     /// A small constant, less its tag, in word 3 (negated to subtract); the operand for the slow path in word 4.
-    fn add_const[A: Kind, D: Place](m) {
+    fn add_const[A: Kind, D: Place, O: FloatFn](m) {
         let a = A::get(&m, 4, 0);
         let (sum, over) = (a as i64).overflowing_add(m.word(3) as i64);
         if a & TAG == TAG && !over {
             D::set(&m, 6, sum as u64);
             return m.next(5);
         }
-        m.slow(arith_slow)
+        m.slow(float::<O>)
     }
     fn mul[A: Kind, B: Kind, D: Place](m) {
         let a = A::get(&m, 4, 3);
@@ -58,7 +74,7 @@ handlers! {
             D::set(&m, 6, product as u64 | TAG);
             return m.next(3 + A::WORDS + B::WORDS);
         }
-        m.slow(arith_slow)
+        m.slow(float::<FMul>)
     }
     fn int_div[A: Kind, B: Kind, D: Place](m) {
         let a = A::get(&m, 4, 3);
@@ -129,6 +145,36 @@ handlers! {
         if both_small(a, b) && n < 60 {
             D::set(&m, 6, (a as i64 >> n) as u64 | TAG);
             return m.next(3 + A::WORDS + B::WORDS);
+        }
+        m.slow(arith_slow)
+    }
+    /// `/`, and what is left of `+`, `-` and `*` when an operand is no small integer: floats, mixed with small integers.
+    #[inline(never)]
+    fn float[O: FloatFn](m) {
+        let (a, b) = (m.any(m.half(4)), m.any(m.half(5)));
+        if (both_small(a, b) && !O::OF_INTEGERS) || !is_plain(a) || !is_plain(b) {
+            return m.slow(arith_slow);
+        }
+        let v = O::apply(plain(a), plain(b));
+        if !v.is_finite() {
+            return m.slow(arith_slow);
+        }
+        let bytes = bytes_for(2);
+        if m.free() < bytes {
+            return m.collect(bytes, m.half(7));
+        }
+        let t = m.take(2);
+        *t = FLOAT;
+        *t.add(1) = v.to_bits();
+        m.set_any(m.half(6), t as u64 + 2);
+        m.next(m.half(11))
+    }
+    fn negate[A: Kind, D: Place](m) {
+        let a = A::get(&m, 4, 3);
+        let (v, over) = 0i64.overflowing_sub((a ^ TAG) as i64);
+        if a & TAG == TAG && !over {
+            D::set(&m, 6, v as u64 | TAG);
+            return m.next(3 + A::WORDS);
         }
         m.slow(arith_slow)
     }

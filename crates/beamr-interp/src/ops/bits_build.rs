@@ -21,6 +21,10 @@ handlers! {
     fn create(m) {
         m.step(create_step)
     }
+    /// One integer of whole bytes behind a bitstring.
+    fn append_integer(m) {
+        m.step(append_step)
+    }
     /// x0 becomes an empty bitstring that appends may extend.
     fn init_writable(m) {
         m.save();
@@ -347,6 +351,69 @@ unsafe fn check(regs: &Regs, m: &M, s: &Seg, bits: u64) -> Result<(), Failure> {
         },
         _ => Ok(()),
     }
+}
+
+/// Whether [`append_integer`] is for these segments: `<<Head/bits, N:Size>>` with 8 to 64 bits, most significant first.
+pub(crate) fn is_append_of_integer(segments: &[Segment]) -> bool {
+    let [head, integer] = segments else {
+        return false;
+    };
+    matches!(head.kind, SegKind::Append | SegKind::PrivateAppend)
+        && integer.kind == SegKind::Integer
+        && constant_bits(integer.size, u64::from(integer.unit))
+            .is_some_and(|b| matches!(b, 8 | 16 | 24 | 32 | 40 | 48 | 56 | 64))
+        && (!integer.flags.little
+            || constant_bits(integer.size, u64::from(integer.unit)) == Some(8))
+}
+
+fn constant_bits(size: SegSize, unit: u64) -> Option<u64> {
+    match size {
+        SegSize::Term(Src::Const(w)) => w
+            .as_small()
+            .and_then(|n| u64::try_from(n).ok())
+            .and_then(|n| n.checked_mul(unit)),
+        _ => None,
+    }
+}
+
+/// The general case takes over whenever something is unusual.
+#[inline(never)]
+unsafe fn append_step(p: *mut Regs, ip: Ip) -> Step {
+    let regs = &mut *p;
+    let mut m = M::saved(p, ip);
+    let segs: &[Seg] = &*(m.word(3) as usize as *const Box<[Seg]>);
+    let (live, words, heap) = (m.half(5), m.half(6), m.uint(5));
+    let (head, integer) = (&segs[0], &segs[1]);
+    let bits = constant_bits(integer.size, integer.unit).unwrap_or(0);
+    if let Err(step) = ensure(regs, &mut m, 9 + heap, live) {
+        return step;
+    }
+    let source = value(&m, head.src);
+    let Some(n) = value(&m, integer.src).as_small() else {
+        return create_step(p, ip);
+    };
+    let Some(v) = view(source) else {
+        return create_step(p, ip);
+    };
+    if head.unit == 0 || v.bit_size % head.unit != 0 {
+        return create_step(p, ip);
+    }
+    let Some(a) = bits::append(&mut regs.ctx, source, bits) else {
+        return create_step(p, ip);
+    };
+    if a.offset & 7 == 0 {
+        let n = n as u64;
+        let to = a.base.add((a.offset >> 3) as usize);
+        if bits == 8 {
+            *to = n as u8;
+        } else {
+            let bytes = (n << (64 - bits)).to_be_bytes();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, (bits >> 3) as usize);
+        }
+    } else {
+        BitsWriter::new(a.base, a.offset).put_u64(n as u64, bits);
+    }
+    store_and_ensure(regs, m, m.half(4), a.term, live, words, heap)
 }
 
 #[inline(never)]

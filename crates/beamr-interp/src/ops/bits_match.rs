@@ -141,6 +141,15 @@ handlers! {
         }
         m.branch(3)
     }
+    /// The same of a power of two; half 5 is one less.
+    fn at_least_mask(m) {
+        let left = left(context(&m));
+        let bits = m.word(2);
+        if left >= bits && (left - bits) & m.half(5) as u64 == 0 {
+            return m.next(3);
+        }
+        m.branch(3)
+    }
     /// Exactly word 2 bits, pair 3 fail.
     fn exactly(m) {
         if left(context(&m)) == m.word(2) {
@@ -263,6 +272,13 @@ handlers! {
     /// Multiples of half 5 bits must be left; pair 3 fail.
     fn test_unit(m) {
         if left(context(&m)).is_multiple_of(m.half(5) as u64) {
+            return m.next(2);
+        }
+        m.branch(3)
+    }
+    /// The same of a power of two; half 5 is one less.
+    fn test_mask(m) {
+        if left(context(&m)) & m.half(5) as u64 == 0 {
             return m.next(2);
         }
         m.branch(3)

@@ -10,12 +10,15 @@ use crate::machine::{Kind, Place, handlers};
 use crate::ops::data::field_of;
 use crate::ops::exceptions::badarith;
 
-const FLOAT: u64 = Header::new(Subtag::Float, 1).0;
+/// Header of a boxed float.
+pub(crate) const FLOAT: u64 = Header::new(Subtag::Float, 1).0;
 
 /// An operation as a type parameter.
 pub(crate) trait FloatFn {
     /// Computes.
     fn apply(a: f64, b: f64) -> f64;
+    /// Whether the value of two integers is a float.
+    const OF_INTEGERS: bool = false;
 }
 pub(crate) struct FAdd;
 pub(crate) struct FSub;
@@ -44,6 +47,7 @@ impl FloatFn for FDiv {
     fn apply(a: f64, b: f64) -> f64 {
         a / b
     }
+    const OF_INTEGERS: bool = true;
 }
 
 handlers! {

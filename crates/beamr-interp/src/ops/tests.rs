@@ -86,14 +86,17 @@ pub(crate) trait Relation {
     unsafe fn terms(p: *mut beamr_abi::Regs, a: u64, b: u64) -> bool;
 }
 macro_rules! relations {
-    ($($name:ident: $a:ident, $b:ident, $small:expr, $which:expr, $x:ident $y:ident;)*) => {$(
+    ($($name:ident: $a:ident, $b:ident, $small:expr, $float:expr, $which:expr, $x:ident $y:ident;)*) => {$(
         pub(crate) struct $name;
         impl Relation for $name {
             #[inline(always)]
             fn small($a: u64, $b: u64) -> bool { $small }
             #[inline(never)]
-            #[cold]
             unsafe fn terms(p: *mut beamr_abi::Regs, $a: u64, $b: u64) -> bool {
+                if let (Some(x), Some(y)) = (float($a), float($b)) {
+                    let holds: fn(f64, f64) -> bool = $float;
+                    return holds(x, y);
+                }
                 glue::compare(&mut (*p).ctx, $which, Word::from_bits($x), Word::from_bits($y))
             }
         }
@@ -101,13 +104,33 @@ macro_rules! relations {
 }
 use beamr_vm::lower::op::Compare;
 relations! {
-    Lt: a, b, (a as i64) < b as i64, Compare::Lt, a b;
-    Ge: a, b, a as i64 >= b as i64, Compare::Ge, a b;
-    Gt: a, b, a as i64 > b as i64, Compare::Lt, b a;
-    Le: a, b, a as i64 <= b as i64, Compare::Ge, b a;
-    Eq: a, b, a == b, Compare::Eq, a b;
-    Ne: a, b, a != b, Compare::Ne, a b;
-    EqExact: a, b, a == b, Compare::EqExact, a b;
+    Lt: a, b, (a as i64) < b as i64, |x, y| x < y, Compare::Lt, a b;
+    Ge: a, b, a as i64 >= b as i64, |x, y| x >= y, Compare::Ge, a b;
+    Gt: a, b, a as i64 > b as i64, |x, y| x > y, Compare::Lt, b a;
+    Le: a, b, a as i64 <= b as i64, |x, y| x <= y, Compare::Ge, b a;
+    Eq: a, b, a == b, |x, y| x == y, Compare::Eq, a b;
+    Ne: a, b, a != b, |x, y| x != y, Compare::Ne, a b;
+}
+
+/// Exact equality of two terms that are no immediates. (Of floats it depends on the release: no short cut.)
+pub(crate) struct EqExact;
+impl EqExact {
+    #[inline(never)]
+    pub unsafe fn terms(p: *mut beamr_abi::Regs, a: u64, b: u64) -> bool {
+        glue::compare(
+            &mut (*p).ctx,
+            Compare::EqExact,
+            Word::from_bits(a),
+            Word::from_bits(b),
+        )
+    }
+}
+
+/// The value of a boxed float.
+#[inline(always)]
+unsafe fn float(w: u64) -> Option<f64> {
+    (w & 3 == 2 && *field_of(w, 0) == crate::ops::floats::FLOAT)
+        .then(|| f64::from_bits(*field_of(w, 1)))
 }
 
 handlers! {

@@ -444,6 +444,25 @@ pub fn build_stacktrace(ctx: &mut Ctx, raw: Word) -> Word {
     }
 }
 
+/// Ends the process whose code ran into a panic: a bug of the VM. Its heap may be in the middle of a change, so
+/// nothing of it is read or kept.
+pub fn panicked(ctx: &mut Ctx) {
+    let reason = match ctx.tables().atoms.intern("internal_error") {
+        Ok(a) => a,
+        Err(_) => atoms::KILLED,
+    };
+    // SAFETY: the runtime calls this on a worker, and no other reference to its head is held.
+    let processes = unsafe { WorkerCode::of(ctx) }.processes.clone();
+    processes.uncaught(
+        ctx,
+        Uncaught {
+            class: ExceptionClass::Error,
+            reason: reason.word(),
+            log: false,
+        },
+    );
+}
+
 /// `raise Trace Value` of old code: raises `value` again with the class that the raw trace `trace` was made for.
 ///
 /// # Safety

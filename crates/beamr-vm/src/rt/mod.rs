@@ -15,7 +15,7 @@ mod worker;
 pub use crate::gc::collect;
 pub use calls::{Target, bad_fun, fun_entry, resolve, resolve_export, undefined};
 pub use exception::{
-    Frame, build_stacktrace, catch_value, raise, raw_trace_class, reraise, stack_frames,
+    Frame, build_stacktrace, catch_value, panicked, raise, raw_trace_class, reraise, stack_frames,
 };
 pub use messages::{
     Ending, WaitOutcome, hibernate, is_local, loop_rec, loop_rec_end, marker_bind, marker_clear,
