@@ -81,7 +81,7 @@ impl Owner for NoOwner {
 pub enum Kind {
     /// A minor collection, unless a full sweep is due.
     Auto,
-    /// A full sweep (`erlang:garbage_collect/0`, hibernation).
+    /// A full sweep (`erlang:garbage_collect/0`).
     Full,
 }
 
@@ -263,6 +263,22 @@ pub unsafe fn collect_body(
         minor(body, owner, x, need)
     };
     finish(body, owner, before, over, report)
+}
+
+/// A full sweep after which the block is no larger than what lives needs (and the slack): for a process that
+/// hibernates. Its `min_size` counts again from the next collection.
+///
+/// # Safety
+/// As [`collect_body`].
+pub unsafe fn shrink_body(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word]) -> Report {
+    let before = heap_bytes(&body.heap);
+    let report = full(body, owner, x, 0, None);
+    let heap = &body.heap;
+    let wanted = heap.used() + heap.stack_size() + STACK_SLACK;
+    if wanted < heap.size() {
+        resize(body, owner, x, wanted);
+    }
+    finish(body, owner, before, false, report)
 }
 
 /// A full sweep that also copies every term of `area` that the body refers to into its heap: afterwards the body

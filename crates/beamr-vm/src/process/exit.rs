@@ -249,6 +249,8 @@ fn too_late(w: &Worker, slot: &Slot, signal: Signal) {
 
 fn finish(slot: &Slot, own: &mut Own) {
     own.mailbox = Default::default();
+    slot.namespace
+        .charge_memory(-(std::mem::take(&mut own.charged) as isize));
     own.outstanding = None::<Box<Outstanding>>;
     own.native = None;
     own.middle = None;

@@ -324,16 +324,10 @@ impl<A: Alloc> Builder<'_, A> {
     }
 
     fn memory(&self) -> usize {
-        let messages: usize = self
-            .own
-            .mailbox
-            .iter()
-            .map(|m| 48 + m.fragment.as_ref().map_or(0, |f| f.total_capacity() * 8))
-            .sum();
         heap_bytes(&self.process.body.heap)
             + size_of::<Process>()
             + size_of::<Slot>()
-            + messages
+            + self.own.mailbox.bytes()
             + self.process.dictionary.len() * 16
             + self.own.links.len() * 24
             + (self.own.monitors.len() + self.own.monitored_by.len()) * 64

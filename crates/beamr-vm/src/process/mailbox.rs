@@ -30,6 +30,10 @@ pub struct Message {
 unsafe impl Send for Message {}
 
 impl Message {
+    /// Words of its fragments.
+    fn words(&self) -> usize {
+        self.fragment.as_ref().map_or(0, |f| f.total_used())
+    }
     /// Whether it refers to something outside fragments of its own.
     fn is_adopted(&self) -> bool {
         self.fragment.is_none() && !self.term.is_immediate()
@@ -43,6 +47,9 @@ impl Message {
         }
     }
 }
+
+/// What a message takes without its terms, with what the allocator adds.
+const NODE_BYTES: usize = 96;
 
 /// Receive markers of one process at most; a further one replaces the oldest.
 const MARKERS: usize = 8;
@@ -71,6 +78,8 @@ pub struct Mailbox {
     len: usize,
     /// Messages that lie in the receiver's heap or a literal area: only these are looked at by a collection.
     adopted: usize,
+    /// Words of the fragments of messages that are not adopted.
+    words: usize,
     markers: Option<Box<Markers>>,
 }
 
@@ -82,6 +91,7 @@ impl Default for Mailbox {
             before: std::ptr::null_mut(),
             len: 0,
             adopted: 0,
+            words: 0,
             markers: None,
         }
     }
@@ -109,6 +119,10 @@ impl Mailbox {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
+    /// Bytes that it takes besides what lies in the receiver's heap.
+    pub fn bytes(&self) -> usize {
+        self.words * 8 + self.len * NODE_BYTES
+    }
     /// Adds a node at the end; it must carry a message.
     #[inline]
     pub fn push(&mut self, node: Box<Node<Signal>>) {
@@ -118,6 +132,7 @@ impl Mailbox {
         unsafe {
             message(node).next = std::ptr::null_mut();
             self.adopted += usize::from(message(node).is_adopted());
+            self.words += message(node).words();
             if self.last.is_null() {
                 self.first = node;
             } else {
@@ -157,6 +172,7 @@ impl Mailbox {
         // SAFETY: a node of the list.
         let m = unsafe { message(node) };
         if let Some(f) = m.fragment.take() {
+            self.words -= f.total_used();
             m.term = match relocate(heap, &f, m.term) {
                 Some(moved) => moved,
                 None => {
@@ -207,6 +223,7 @@ impl Mailbox {
             }
             message(node).next = std::ptr::null_mut();
             self.adopted -= usize::from(message(node).is_adopted());
+            self.words -= message(node).words();
             self.len -= 1;
             self.before = std::ptr::null_mut();
             Some(Box::from_raw(node))

@@ -267,6 +267,8 @@ pub struct Own {
     pub(crate) unlink_id: u64,
     pub(crate) outstanding: Option<Box<Outstanding>>,
     pub(crate) request_id: u64,
+    /// Bytes of the mailbox that the tenant was charged for.
+    pub(crate) charged: usize,
     /// Registered name.
     pub name: Option<Atom>,
     /// Its priority.
@@ -315,6 +317,7 @@ impl Default for Own {
             unlink_id: 0,
             outstanding: None,
             request_id: 0,
+            charged: 0,
             name: None,
             priority: Priority::Normal,
             off_heap_messages: false,
@@ -450,4 +453,18 @@ pub fn vm_of<'a>(ctx: &Ctx) -> &'a Arc<Vm> {
 /// A copy of a term in another heap of this VM.
 pub(crate) fn copy_term(term: Word, heap: &mut impl Alloc) -> Word {
     beamr_term::copy::copy(term, heap, beamr_term::copy::CopyMode::Share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_process_is_small() {
+        let slot = size_of::<Slot>() + 16;
+        let body = size_of::<Process>();
+        // With the 233 words of its heap: below 2.7 KB.
+        assert!(slot + body + 233 * 8 <= 2700, "{slot} + {body}");
+        assert!(size_of::<Signal>() <= 32);
+    }
 }

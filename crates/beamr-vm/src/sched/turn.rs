@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use beamr_abi::{ExceptionClass, Pending, Regs, STACK_SLACK};
+use beamr_abi::{ExceptionClass, Pending, Regs};
 use beamr_sync::prim::Arc as SyncArc;
 use beamr_sync::run_queue::Refund;
 use beamr_sync::{EndRun, Parker, Priority, Snapshot};
@@ -13,12 +13,19 @@ use beamr_term::{Build, atoms};
 
 use super::{SLICE, Worker, dirty};
 use crate::engine::Stop;
-use crate::gc::sizes::next_size;
+use crate::gc;
 use crate::native_process::NativeStep;
-use crate::process::{Process, Runnable, Slot, exit};
+use crate::process::{Carried, Own, Process, Runnable, Slot, exit};
+use crate::rt::ProcessSide;
 use crate::signal::handle::handle_all;
 use crate::timer::{TICK, TimerEvent, fire_due};
 use crate::vm::Vm;
+
+/// Messages that are taken over for one reduction.
+const MESSAGES_PER_REDUCTION: usize = 16;
+
+/// The tenant is charged for a mailbox in steps of so many bytes: the counter is shared by all workers.
+const MAILBOX_STEP: usize = 4096;
 
 /// A worker with registers.
 pub(crate) struct Turn {
@@ -175,7 +182,21 @@ impl Turn {
             }
             // Everything, also plain messages: a sender that finds the queue not empty does not notify, so
             // nothing that was announced before this run may be left in it when the run ends.
-            if (!slot.queue.is_empty() || own.middle.is_some()) && handle_all(worker, slot, own) {
+            if !slot.queue.is_empty() || own.middle.is_some() {
+                let before = own.mailbox.len();
+                let ends = handle_all(worker, slot, own);
+                let came = own.mailbox.len() - before;
+                self.regs.ctx.fcalls -= (came / MESSAGES_PER_REDUCTION) as i64;
+                if ends {
+                    continue;
+                }
+            }
+            if !charge_mailbox(slot, own) {
+                let reason = Carried::immediate(atoms::KILLED);
+                own.dying = Some(Box::new(exit::Dying::by_signal(
+                    ExceptionClass::Exit,
+                    reason,
+                )));
                 continue;
             }
             if !own.deferred.is_empty() && !body.is_null() {
@@ -395,6 +416,17 @@ impl Turn {
     }
 }
 
+/// Charges the tenant for what the mailbox has grown by. False when that is over its budget.
+#[inline]
+fn charge_mailbox(slot: &Slot, own: &mut Own) -> bool {
+    let (before, now) = (own.charged, own.mailbox.bytes());
+    if before.abs_diff(now) < MAILBOX_STEP && now != 0 {
+        return true;
+    }
+    own.charged = now;
+    slot.namespace.charge_memory(now as isize - before as isize)
+}
+
 /// Runs code of a process; the text of its panic, if it panics. The process is not run again then, so
 /// that nobody sees what it left half done in its own structures.
 fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
@@ -416,13 +448,9 @@ fn after(end: EndRun) -> After {
 impl Worker {
     /// Shrinks the heap of a process that hibernates.
     fn hibernate(&self, process: &mut Process) {
-        let min = std::mem::replace(&mut process.body.heap.min_size, 0);
-        self.collect_at_rest(process, true);
-        let heap = &process.body.heap;
-        if heap.size() > next_size(heap.used() + heap.stack_size() + STACK_SLACK) {
-            // The block was made for what might have lived.
-            self.collect_at_rest(process, true);
-        }
-        process.body.heap.min_size = min;
+        let side = self.vm.side.clone();
+        let mut owner: &dyn ProcessSide = &*side;
+        // SAFETY: the caller is the runner and has the body; saved registers are in `args`.
+        unsafe { gc::shrink_body(&mut process.body, &mut owner, &mut []) };
     }
 }

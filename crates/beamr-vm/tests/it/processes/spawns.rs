@@ -165,6 +165,29 @@ fn limits() {
 }
 
 #[test]
+fn a_flooded_mailbox_counts() {
+    let w = world();
+    let ns = w.vm.default_namespace();
+    ns.set_memory_limit(4 << 20);
+    let slow = w.spawn(vec![forever()]);
+    w.spawn(vec![step(move |ctx| {
+        for i in 0..1000 {
+            let m = ctx.list((0..10).map(|k| Word::fixnum(i + k)));
+            beamr_vm::rt::send(ctx, slow, m).unwrap();
+        }
+        if beamr_vm::process::vm_of(ctx).is_alive(slow) {
+            Flow::Again
+        } else {
+            Flow::Next
+        }
+    })]);
+    w.run();
+    assert_eq!(w.exit_of(slow), "killed");
+    assert_eq!(w.vm.process_count(), 0);
+    assert_eq!(ns.memory(), 0);
+}
+
+#[test]
 fn identities_are_unique() {
     let w = world();
     let said = w.said.clone();
