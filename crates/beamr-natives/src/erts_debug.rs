@@ -297,7 +297,7 @@ fn set_internal_state_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
                 _ => Err(ctx.badarg()),
             }
         }
-        (Some("process_uniq_counter"), Some(n)) => Ok(Word::fixnum(n)),
+        (Some("process_uniq_counter"), _) if value.is_integer() => Ok(atoms::OK.word()),
         (Some("gc_state" | "proc_sig_buffers"), _) => Ok(Word::boolean(value != Word::TRUE)),
         (Some("ets_force_trap"), _) => Ok(atoms::NOTSUP.word()),
         // Ordered tables are one tree: there is nothing to split or join.

@@ -104,7 +104,7 @@ fn raise_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         ctx.take_pending();
         return Ok(atoms::BADARG.word());
     }
-    let depth = vm_of(ctx).server.backtrace_depth.load(Relaxed);
+    let depth = vm_of(ctx).server.backtrace_depth.load(Relaxed).max(1);
     let trace = match text::list_to_vec(args[2]) {
         Some(frames) if frames.len() > depth => ctx.list(frames.into_iter().take(depth)),
         _ => args[2],

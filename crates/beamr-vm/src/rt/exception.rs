@@ -182,10 +182,8 @@ unsafe fn raw_trace(
         return with_class(ctx, raise.trace, class);
     }
     let head = WorkerCode::of(ctx);
-    let depth = head.server.backtrace_depth.load(Relaxed);
-    if depth == 0 {
-        return ctx.tuple(&[class, Word::NIL]);
-    }
+    // One entry is always kept.
+    let depth = head.server.backtrace_depth.load(Relaxed).max(1);
     let known = head.server.ranges.with(ip as usize, |_| ()).is_some();
     let here = known.then(|| Word::fixnum(ip as usize as i64));
     let list = args.map(|a| ctx.list(a.iter().copied()));
