@@ -62,6 +62,8 @@ handlers! {
             L::leave(&mut m, 5, 0);
         }
         m.save();
+        // Where the process is, for natives that tell.
+        (*m.body()).ip = m.ip;
         match call(&m, m.half(4)) {
             Ok(v) => {
                 m.load();
