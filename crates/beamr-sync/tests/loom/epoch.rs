@@ -65,3 +65,35 @@ fn two_collectors() {
         drop(unsafe { Box::from_raw(shared.load(Ordering::Acquire)) });
     });
 }
+
+/// The epoch is moved by a thread that neither reads nor defers, nor passes any other fence.
+#[test]
+fn an_outsider_advances() {
+    check(1, || {
+        let domain = Domain::new();
+        let shared = Arc::new(AtomicPtr::new(Box::into_raw(Box::new(Mortal::new(1)))));
+        let (their_domain, theirs) = (domain.clone(), shared.clone());
+        let outsider = domain.register();
+        let outsider = thread::spawn(move || outsider.collect());
+        let writer = thread::spawn(move || {
+            let me = their_domain.register();
+            let new = Box::into_raw(Box::new(Mortal::new(2)));
+            let guard = me.pin();
+            let old = theirs.swap(new, Ordering::AcqRel);
+            // SAFETY: unlinked, and the only remover.
+            guard.defer_drop(unsafe { Box::from_raw(old) });
+            drop(guard);
+            outsider.join().unwrap();
+            me.collect();
+        });
+        let me = domain.register();
+        let guard = me.pin();
+        // SAFETY: what the model checks.
+        let object = unsafe { &*shared.load(Ordering::Acquire) };
+        writer.join().unwrap();
+        assert_ne!(object.0.read(), 0);
+        drop(guard);
+        // SAFETY: nobody else is left.
+        drop(unsafe { Box::from_raw(shared.load(Ordering::Acquire)) });
+    });
+}

@@ -15,7 +15,9 @@ mod slot_table;
 mod state;
 mod timer_wheel;
 
-use beamr_sync::prim::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Mutex, Ordering, UnsafeCell};
+use beamr_sync::prim::{
+    Arc, AtomicBool, AtomicPtr, AtomicUsize, Mutex, Ordering, UnsafeCell, fence,
+};
 use beamr_sync::state::{EndDirty, EndRun, Phase, ProcState};
 use beamr_sync::{
     Domain, IdleSet, Parker, Priority, RunQueue, SharedWheel, SignalQueue, SlotId, SlotTable, Task,
@@ -25,7 +27,10 @@ use loom::thread;
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(preemptions);
-    builder.check(model);
+    builder.check(move || {
+        fence(Ordering::SeqCst);
+        model();
+    });
 }
 
 /// Plain memory whose races and use after death the checker sees.
