@@ -3,7 +3,8 @@
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p beamr-sync --release --test loom`.
 //!
-//! Each model says which mutations of the code were tried and made it fail.
+//! Each file says which mutations of the code were tried and whether its models found them. Three threads and
+//! two or three preemptions keep the whole run near a minute; LOOM_MAX_PREEMPTIONS sets another bound for all.
 #![cfg(loom)]
 
 mod epoch;

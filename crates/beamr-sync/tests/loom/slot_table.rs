@@ -1,3 +1,11 @@
+//! Tried, and failed as they must: a look-up without the second look, without its fence, or whose first look is Relaxed; an
+//! identifier that is stored Relaxed, or before the pointer; an identifier that comes again; a remover that loads and stores
+//! instead of exchanging; a count that is given back at once; a limit that is checked off the lock. A pointer that
+//! is stored Relaxed is found with LOOM_MAX_PREEMPTIONS=3.
+//!
+//! Tried, and not found: links of the free list that are Relaxed. The fence of the deferral before covers the link
+//! that a remover stores into its own slot; the one into another's slot would take four threads.
+
 use super::*;
 
 /// A slot is freed by one thread and used again by another, under a reader that knows the old
