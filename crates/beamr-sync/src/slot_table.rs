@@ -268,7 +268,7 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
         }
         let id = if free.fresh < 1 << self.index_bits {
             let index = free.fresh;
-            if index & (CHUNK_SLOTS - 1) == 0 {
+            if index.is_multiple_of(CHUNK_SLOTS) {
                 self.add_chunk(index >> CHUNK_BITS);
             }
             free.fresh += 1;
