@@ -235,10 +235,10 @@ impl Stage {
         // A module that waits for its `on_load` function does not come.
         let _ = table.finish_on_load(module, false);
         // SAFETY: no process lives.
-        unsafe { table.purge(module) };
+        table.purge(module);
         let _ = table.delete(module);
         // SAFETY: as above.
-        unsafe { table.purge(module) };
+        table.purge(module);
         for image in self.vm.server.purged() {
             let id = image.id;
             drop(image);
