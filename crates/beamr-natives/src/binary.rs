@@ -15,7 +15,7 @@ use crate::support::{ListBuilder, cost, list_items};
 
 /// A compiled pattern.
 enum Pattern {
-    One(memmem::Finder<'static>),
+    One(Box<memmem::Finder<'static>>),
     Several(AhoCorasick),
 }
 
@@ -44,9 +44,9 @@ fn compile(ctx: &mut Ctx, w: Word) -> Result<Pattern, Escape> {
         if v.bit_size == 0 {
             return Err(ctx.badarg());
         }
-        return Ok(Pattern::One(
+        return Ok(Pattern::One(Box::new(
             memmem::Finder::new(&v.to_bytes()).into_owned(),
-        ));
+        )));
     }
     let mut needles = Vec::new();
     for item in list_items(ctx, w)? {
@@ -58,7 +58,9 @@ fn compile(ctx: &mut Ctx, w: Word) -> Result<Pattern, Escape> {
     }
     match needles.as_slice() {
         [] => Err(ctx.badarg()),
-        [one] => Ok(Pattern::One(memmem::Finder::new(one).into_owned())),
+        [one] => Ok(Pattern::One(Box::new(
+            memmem::Finder::new(one).into_owned(),
+        ))),
         several => AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(several)

@@ -121,6 +121,8 @@ fn subtract_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             order::compare_exact(self.0, o.0, self.1)
         }
     }
+    // The order of keys does not depend on what the tables change (atoms are only added).
+    #[allow(clippy::mutable_key_type)]
     let mut counts: BTreeMap<Key<'_>, usize> = BTreeMap::new();
     for g in gone {
         *counts.entry(Key(g, tables)).or_insert(0) += 1;

@@ -33,8 +33,8 @@ tests! {
 /// Whether `w` is a bitstring of whole bytes.
 pub fn is_binary(w: Word) -> bool {
     match w.subtag() {
-        Some(Subtag::HeapBits) => w.field(1) % 8 == 0,
-        Some(Subtag::RefcBits) => w.field(4) % 8 == 0,
+        Some(Subtag::HeapBits) => w.field(1).is_multiple_of(8),
+        Some(Subtag::RefcBits) => w.field(4).is_multiple_of(8),
         Some(Subtag::SubBits) => w.term_field(3).small_value() % 8 == 0,
         _ => false,
     }

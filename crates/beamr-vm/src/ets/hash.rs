@@ -376,6 +376,10 @@ impl HashStore {
     pub fn part_index(hash: u64) -> usize {
         part_of(hash)
     }
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
     /// Rows.
     pub fn len(&self) -> usize {
         let parts = self.shards.iter();

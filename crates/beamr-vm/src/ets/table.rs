@@ -91,6 +91,8 @@ pub struct TableOptions {
 }
 
 /// Rows.
+// A store is always inside a counted table: its size is paid once a table.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Store {
     /// `set`, `bag`, `duplicate_bag`.
