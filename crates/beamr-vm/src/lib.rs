@@ -10,6 +10,7 @@ pub mod ets;
 pub mod gc;
 pub mod lower;
 pub mod match_spec;
+pub mod namespace;
 pub mod native_process;
 pub mod process;
 pub mod registry;
