@@ -227,17 +227,23 @@ impl Stage {
         }
         assert_eq!(self.vm.process_count(), 0, "a killed process lives");
         let end = self.vm.exits.take(pid.local_number());
-        end.is_some_and(|e| e.result.is_some())
+        let Some(end) = end else { return false };
+        let tag = end.reason.term.as_tuple().and_then(|t| t.first().copied());
+        let tag = tag.and_then(Word::as_atom);
+        assert!(
+            tag.is_none_or(|t| self.vm.tables.atoms.text(t) != "vm_panic"),
+            "the VM panicked"
+        );
+        end.result.is_some()
     }
 
     fn unload(&mut self, module: Atom) {
         let table = &self.tenant.modules;
         // A module that waits for its `on_load` function does not come.
         let _ = table.finish_on_load(module, false);
-        // SAFETY: no process lives.
+
         table.purge(module);
         let _ = table.delete(module);
-        // SAFETY: as above.
         table.purge(module);
         for image in self.vm.server.purged() {
             let id = image.id;
