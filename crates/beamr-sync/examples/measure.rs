@@ -2,12 +2,12 @@
 //!
 //! `cargo run --release -p beamr-sync --example measure`
 
+use beamr_sync::prim::Arc;
 use beamr_sync::{
     Domain, Node, Parker, Priority, ProcState, RunQueue, SharedWheel, SignalQueue, SlotTable, Task,
     TimerWheel,
 };
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Prints the time of one of the `count` operations that `run` does.

@@ -5,15 +5,28 @@
 //! between two steps of a thread that only loads. The atomics here therefore touch a second object before
 //! each access, with a relaxed read-modify-write: all accesses to one atomic then depend on each other, every
 //! order of them is tried, and since the touch is relaxed it orders nothing that the code does not.
+//! For the same reason all SeqCst fences touch one object: their order is part of what the code means, but
+//! loom itself takes steps around fences for independent.
 
 pub use loom::cell::UnsafeCell;
 pub use loom::sync::Arc;
 use loom::sync::atomic as raw;
-pub use loom::sync::atomic::fence;
 pub(super) use loom::sync::{
     Condvar as RawCondvar, Mutex as RawMutex, MutexGuard as RawMutexGuard,
 };
 use std::sync::atomic::Ordering;
+
+loom::lazy_static! {
+    static ref FENCES: raw::AtomicU8 = raw::AtomicU8::new(0);
+}
+
+/// A fence whose order among all SeqCst fences is explored. A model calls it once before it starts threads.
+pub fn fence(order: Ordering) {
+    if order == Ordering::SeqCst {
+        FENCES.fetch_add(0, Ordering::Relaxed);
+    }
+    raw::fence(order);
+}
 
 macro_rules! atomic {
     ($($(#[$doc:meta])* $name:ident ( $value:ty ) $([$t:ident])? { $($extra:ident)* })*) => {$(

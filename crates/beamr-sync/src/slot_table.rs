@@ -47,7 +47,7 @@ use std::ptr;
 
 /// Slots per chunk (16 bytes each): 16 KiB, so that a small VM pays for one.
 const CHUNK_SLOTS: usize = 1 << CHUNK_BITS;
-const CHUNK_BITS: u32 = if cfg!(loom) { 1 } else { 10 };
+const CHUNK_BITS: u32 = if cfg!(loom) { 0 } else { 10 };
 
 /// The highest index width, as wide as OTP's largest process limit.
 const MAX_INDEX_BITS: u32 = 27;
@@ -268,7 +268,7 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
         }
         let id = if free.fresh < 1 << self.index_bits {
             let index = free.fresh;
-            if index & (CHUNK_SLOTS - 1) == 0 {
+            if index.is_multiple_of(CHUNK_SLOTS) {
                 self.add_chunk(index >> CHUNK_BITS);
             }
             free.fresh += 1;

@@ -1,3 +1,5 @@
+//! Tried, and failed as they must: an opening that notifies nobody, or one; a sender that goes without notifying.
+
 use super::*;
 use beamr_sync::gate::RecvError;
 use beamr_sync::{Gate, OneShot};

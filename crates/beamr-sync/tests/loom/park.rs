@@ -1,3 +1,7 @@
+//! Tried, and failed as they must: `unpark` without the lock, or Relaxed; a sleeper that overwrites a token; a token that is
+//! taken Relaxed, early or late; `announce` without its fence; `wake_one` without its fence; a member taken out
+//! of the set and not unparked.
+
 use super::*;
 
 #[test]

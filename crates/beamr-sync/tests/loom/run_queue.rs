@@ -1,3 +1,6 @@
+//! Tried, and failed as they must: a theft that is not counted at the victim, or not at the thief; a thief that holds its own
+//! lock while it takes the victim's.
+
 use super::*;
 
 struct Numbered(usize);

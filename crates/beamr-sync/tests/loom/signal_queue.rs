@@ -1,3 +1,7 @@
+//! Tried, and failed as they must: a push that is Relaxed; a fetch that is Relaxed, or a load and a store
+//! instead of a swap, or not reversed; a close that leaves null, or is not a release; a refusal without its
+//! acquire fence; a push that tells "was empty" by anything but the word it replaced.
+
 use super::*;
 
 /// Two senders against an owner that fetches and then closes: every accepted signal arrives once, in

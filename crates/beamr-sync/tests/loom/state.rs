@@ -1,3 +1,9 @@
+//! Tried, and failed as they must: `notify` that does not write when it sees Queued, or NOTIFIED, that leaves a running
+//! process unmarked, that enqueues a queued or a running one; transitions that are only Acquire or only
+//! Release; `end_run_wait` that ignores NOTIFIED, or READY; `begin_run` that takes READY from a blocked process; `end_dirty`
+//! that leaves no READY, or clears DIRTY in a step of its own; `resume` that never enqueues; `finish` that
+//! forgets DIRTY.
+
 use super::*;
 
 /// Two senders, a worker: whatever overlaps, every signal is in the body or the process is queued.

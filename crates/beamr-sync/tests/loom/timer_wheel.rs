@@ -1,3 +1,5 @@
+//! Tried, and failed as they must: an insertion that never is the earliest, or does not publish that it is.
+
 use super::*;
 
 /// Expiry against cancelling: one gets the payload.
