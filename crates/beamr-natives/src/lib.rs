@@ -18,6 +18,8 @@ mod md5_state;
 mod os;
 pub mod packet;
 mod persistent_term;
+mod prim_buffer;
+mod prim_file;
 mod resources;
 mod support;
 mod unicode;
@@ -55,6 +57,8 @@ pub const TABLES: &[&[NativeEntry]] = &[
     math::TABLE,
     os::TABLE,
     persistent_term::TABLE,
+    prim_buffer::TABLE,
+    prim_file::TABLE,
     unicode::TABLE,
 ];
 

@@ -225,6 +225,11 @@ impl Door for LiveDoor {
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
     }
 
+    #[cfg(unix)]
+    fn files(&self) -> &dyn super::Files {
+        self
+    }
+
     fn write(&self, stream: Stream, bytes: &[u8]) -> Result<(), DoorError> {
         let _whole = self.out.lock().unwrap_or_else(|e| e.into_inner());
         let done = match stream {

@@ -5,14 +5,20 @@
 //! not a VM's to change (working directory, environment, locale, signals) is kept per VM: a
 //! door starts from a copy.
 //!
-//! [`live`] is the door of an ordinary program; `services` holds the traits of ports, distribution and rings with
+//! [`live`] is the door of an ordinary program; [`files`] is what it says of files; `services` holds the traits of ports, distribution and rings with
 //! the implementations that refuse.
 
+pub mod files;
 pub mod live;
+#[cfg(unix)]
+mod live_files;
+#[cfg(unix)]
+mod posix;
 pub mod services;
 
 use std::time::Duration;
 
+pub use files::{Files, NoFiles};
 pub use live::LiveDoor;
 pub use services::{
     Disabled, Distribution, IoOp, IoResult, PortDriver, PortRequest, PortService, PortSink, Ring,
@@ -100,6 +106,11 @@ pub trait Door: Send + Sync {
     /// Processors that may be used.
     fn processors(&self) -> usize {
         1
+    }
+
+    /// Its files; none unless it has some.
+    fn files(&self) -> &dyn Files {
+        &NoFiles
     }
 
     /// Writes all bytes to a stream.
