@@ -117,6 +117,9 @@ pub(crate) struct EqExact;
 impl EqExact {
     #[inline(never)]
     pub unsafe fn terms(p: *mut beamr_abi::Regs, a: u64, b: u64) -> bool {
+        if let Some(equal) = quickly_equal(a, b) {
+            return equal;
+        }
         glue::compare(
             &mut (*p).ctx,
             Compare::EqExact,
@@ -124,6 +127,59 @@ impl EqExact {
             Word::from_bits(b),
         )
     }
+}
+
+/// Objects whose headers are the same when they are equal: not bitstrings, identifiers, maps.
+const PLAIN: u16 =
+    bit(Subtag::Tuple) | BIGS | bit(Subtag::Float) | bit(Subtag::Fun) | bit(Subtag::Export);
+/// Elements that are looked at before the library takes over.
+const QUICK: usize = 8;
+
+/// Exact equality of two terms that are no immediates, when a look at their first elements decides.
+#[inline(always)]
+unsafe fn quickly_equal(a: u64, b: u64) -> Option<bool> {
+    if (a ^ b) & 3 != 0 {
+        return Some(false);
+    }
+    if is_boxed(a) {
+        let (x, y) = (field_of(a, 0), field_of(b, 0));
+        let (h, g) = (*x, *y);
+        if h != g {
+            let plain = |h: u64| PLAIN >> (h >> 2 & 0xF) & 1 == 1;
+            return (plain(h) || plain(g)).then_some(false);
+        }
+        let n = (h >> 6) as usize;
+        if h & 0x3C != 0 || n > QUICK {
+            return None;
+        }
+        let mut deep = false;
+        for i in 1..=n {
+            let (v, w) = (*x.add(i), *y.add(i));
+            if v != w {
+                if v & 3 == 3 || w & 3 == 3 {
+                    return Some(false);
+                }
+                deep = true;
+            }
+        }
+        return if deep { None } else { Some(true) };
+    }
+    let (mut a, mut b) = (a, b);
+    for _ in 0..QUICK {
+        let (x, y) = (crate::ops::data::head_of(a), crate::ops::data::head_of(b));
+        let (v, w) = (*x, *y);
+        if v != w {
+            return (v & 3 == 3 || w & 3 == 3).then_some(false);
+        }
+        (a, b) = (*x.add(1), *y.add(1));
+        if a == b {
+            return Some(true);
+        }
+        if a & 3 != 1 || b & 3 != 1 {
+            return (a & 3 == 3 || b & 3 == 3).then_some(false);
+        }
+    }
+    None
 }
 
 /// The value of a boxed float.
