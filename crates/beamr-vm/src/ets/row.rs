@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use beamr_term::copy::{self, CopyMode};
 use beamr_term::off_heap::retain;
-use beamr_term::{Alloc, Header, OffHeap, Word};
+use beamr_term::{Alloc, Header, OffHeap, Tables, Word, order};
 
 /// The head of a row's block; terms follow it.
 #[repr(C)]
@@ -76,10 +76,8 @@ impl Row {
     }
     /// A copy of `tuple` (at least one element), all of it (literals too).
     pub fn new(tuple: Word) -> Row {
-        if let Some(elements) = tuple.as_tuple()
-            && elements.iter().all(|e| e.is_immediate())
-        {
-            return Row::flat(tuple, elements.len());
+        if is_flat(tuple) {
+            return Row::flat(tuple, tuple.header().arity());
         }
         let words = copy::size_in_words(tuple, CopyMode::All, usize::MAX).unwrap_or(0);
         let p = Row::allocate(words);
@@ -168,6 +166,42 @@ impl std::ops::Deref for Row {
 pub(super) unsafe fn set_immediate(row: *mut RowData, n: usize, value: Word) {
     debug_assert!(value.is_immediate() && n < (*row).arity());
     *row.add(1).cast::<u64>().add(n + 1) = value.bits();
+}
+
+/// Whether a tuple has immediates only.
+#[inline]
+pub(super) fn is_flat(tuple: Word) -> bool {
+    tuple
+        .as_tuple()
+        .is_some_and(|elements| elements.iter().all(|e| e.is_immediate()))
+}
+
+/// Writes a flat tuple over a row of the same size that has immediates only, too; false when the row is another kind.
+///
+/// # Safety
+/// As for [`set_immediate`]; `tuple` is flat.
+#[inline]
+pub(super) unsafe fn overwrite(row: *mut RowData, tuple: Word) -> bool {
+    let words = tuple.header().arity() + 1;
+    let to = row.add(1).cast::<u64>();
+    if (*row).words != words || *to != tuple.field(0) {
+        return false;
+    }
+    std::ptr::copy_nonoverlapping(tuple.ptr().cast_const(), to, words);
+    true
+}
+
+/// Whether two tuples are equal; most that are not differ in an immediate.
+#[inline]
+pub(super) fn same(a: Word, b: Word, tables: &Tables) -> bool {
+    if a.header() != b.header() {
+        return false;
+    }
+    let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) else {
+        return false;
+    };
+    let differ = |(x, y): (&Word, &Word)| x != y && (x.is_immediate() || y.is_immediate());
+    !x.iter().zip(y).any(differ) && order::eq_exact(a, b, tables)
 }
 
 impl RowData {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use beamr_term::{Atom, OwnedTerm, Tables, Word, order};
+use beamr_term::{Atom, OwnedTerm, Tables, Word};
 
 use super::hash::{HashStore, Part};
 use super::ordered::{Key, OrderedStore, Rows};
@@ -385,28 +385,50 @@ impl Table {
     /// `insert` of one row (a tuple long enough for the key).
     pub fn insert(&self, tuple: Word) {
         let t = &*self.tables;
+        // A row of immediates is made under the lock, when there is none to write over.
+        let flat = row::is_flat(tuple);
         let mut old = None;
         match &self.store {
             Store::Hash(h) => {
                 let key = tuple.term_field(h.keypos + 1);
                 let hash = HashStore::hash(key, t);
-                let row = Row::new(tuple);
+                let ready = (!flat).then(|| Row::new(tuple));
                 let mut part = h.write(hash);
                 if self.is_deleted() {
                     return;
                 }
+                if flat && self.options.kind == TableKind::Set {
+                    let (at, found) = part.link(hash, key, h.keypos, t);
+                    // SAFETY: the link is fresh, the lock is held for writing.
+                    unsafe {
+                        if found && row::overwrite(*at, tuple) {
+                            return;
+                        }
+                    }
+                }
+                let row = ready.unwrap_or_else(|| Row::new(tuple));
                 self.link(h, &mut part, hash, key, row, &mut old);
                 let growth = part.growth();
                 drop(part);
                 self.charge(growth);
             }
             Store::Ordered(o) => {
-                let row = Row::new(tuple);
+                let ready = (!flat).then(|| Row::new(tuple));
                 let mut rows = o.write();
                 if self.is_deleted() {
                     return;
                 }
-                old = rows.put(row, o.keypos, t);
+                if flat {
+                    let key = Key::new(tuple.term_field(o.keypos + 1), t);
+                    // SAFETY: the lock is held for writing. A row that is written over had the same key to the word: both are
+                    // immediates, and immediates are equal only when they are the same.
+                    if let Some(at) = rows.get_ptr(&key)
+                        && unsafe { row::overwrite(at, tuple) }
+                    {
+                        return;
+                    }
+                }
+                old = rows.put(ready.unwrap_or_else(|| Row::new(tuple)), o.keypos, t);
                 let growth = rows.growth();
                 drop(rows);
                 self.charge(growth);
@@ -433,7 +455,7 @@ impl Table {
                 TableKind::Bag if found => {
                     let mut p = *at;
                     while Part::has_key(p, hash, key, h.keypos, t) {
-                        if order::eq_exact((*p).tuple(), row.tuple(), t) {
+                        if row::same((*p).tuple(), row.tuple(), t) {
                             return;
                         }
                         p = (*p).next;
@@ -535,9 +557,14 @@ impl Table {
     }
     /// Whether there is a row of this key.
     pub fn member(&self, key: Word) -> bool {
-        let mut any = false;
-        self.lookup(key, |_| any = true);
-        any
+        let t = &*self.tables;
+        match &self.store {
+            Store::Hash(h) => {
+                let hash = HashStore::hash(key, t);
+                !h.read(hash).find(hash, key, h.keypos, t).is_null()
+            }
+            Store::Ordered(o) => o.read().get(&Key::new(key, t)).is_some(),
+        }
     }
     /// Shows the rows of this key, the newest first, under the table's lock.
     #[inline]

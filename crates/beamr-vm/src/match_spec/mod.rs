@@ -64,7 +64,7 @@ pub enum SpecError {
 }
 
 /// How deep expressions may nest.
-pub const MAX_DEPTH: usize = 4000;
+pub const MAX_DEPTH: usize = 2000;
 
 /// One clause.
 #[derive(Debug)]

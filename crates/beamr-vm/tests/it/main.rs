@@ -1,6 +1,7 @@
 //! Integration tests of the VM crate.
 
 mod code;
+mod ets;
 mod exception;
 mod gc;
 mod lower;

@@ -2,6 +2,7 @@
 
 mod code;
 mod engine;
+mod ets;
 mod hostile;
 mod traces;
 mod world;

@@ -43,9 +43,16 @@ pub struct World {
 
 impl World {
     pub fn new(files: &[(&'static str, &'static [u8])], trust: Trust) -> World {
-        let tables = Tables::new(Arc::new(AtomTable::new(0)), Release::OTP25);
+        Self::of_release(Release::OTP25, files, trust)
+    }
+    pub fn of_release(
+        release: Release,
+        files: &[(&'static str, &'static [u8])],
+        trust: Trust,
+    ) -> World {
+        let tables = Tables::new(Arc::new(AtomTable::new(0)), release);
         let engine: Arc<dyn Engine> = Arc::new(Interp);
-        let natives = Arc::new(beamr_natives::table(Release::OTP25).unwrap());
+        let natives = Arc::new(beamr_natives::table(release).unwrap());
         let server = CodeServer::new(tables.clone(), engine.clone(), natives).unwrap();
         let files = Arc::new(Files {
             files: files.iter().copied().collect(),
