@@ -182,7 +182,7 @@ fn info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `erts_internal:counters_new(Size)`.
 fn counters_new_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let n = size_argument(ctx, args[0])?;
-    let rows = vm_of(ctx).worker_count() + 1;
+    let rows = vm_of(ctx).worker_count().max(1) + 1;
     // Rows begin on cache lines of their own.
     let stride = (n as usize).next_multiple_of(8);
     let all = i64::try_from(stride)

@@ -80,8 +80,9 @@ fn size(ctx: &mut Ctx, term: Word, mut seen: Option<HashSet<u64>>) -> usize {
         if w.is_immediate() || w.is_none() {
             continue;
         }
+        // Literals are shared with everybody.
         if let Some(s) = &mut seen
-            && !s.insert(w.bits())
+            && (beamr_term::is_literal(w.ptr()) || !s.insert(w.bits()))
         {
             continue;
         }

@@ -40,6 +40,7 @@ pub const TABLES: &[&[NativeEntry]] = &[
     erlang::funs::TABLE,
     erlang::ids::TABLE,
     erlang::lists::TABLE,
+    erlang::nodes::TABLE,
     erlang::numbers::TABLE,
     erlang::packets::TABLE,
     erlang::process::TABLE,

@@ -277,6 +277,7 @@ fn definition(e: &Emitter<'_>, id: Src) -> Option<records::Definition> {
     while let Some((f, rest)) = list.as_cons() {
         match f.as_tuple() {
             Some([name, default]) => fields.push((*name, Some(*default))),
+            Some([name]) => fields.push((*name, None)),
             _ => fields.push((f, None)),
         }
         list = rest;
@@ -352,6 +353,7 @@ fn own_handler(native: &NativeEntry, args: &[Src], dst: Reg) -> Option<Handler> 
         ("and", 2) => guards::and,
         ("or", 2) => guards::or,
         ("is_function", 2) => guards::is_function2,
+        ("is_record", 3) => guards::is_record3,
         ("=:=", 2) => guards::exact::<false>,
         ("=/=", 2) => guards::exact::<true>,
         ("==", 2) => guards::relation::<tests::Eq>,

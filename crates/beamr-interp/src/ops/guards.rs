@@ -189,6 +189,18 @@ handlers! {
         m.set_any(m.half(7), boolean(a == TRUE || b == TRUE));
         m.next(m.half(11))
     }
+    /// `is_record(Term, Module, Name)` of a native record, `is_record(Term, Tag, Size)` of a tuple.
+    fn is_record3(m) {
+        let t = m.any_word(m.half(4));
+        let (module, name) = (m.any_word(m.half(5)), m.any_word(m.half(6)));
+        if !name.is_atom() || !module.is_atom() {
+            return m.slow(native);
+        }
+        let is = t.subtag() == Some(Subtag::Record)
+            && matches!(t.term_field(1).as_tuple(), Some([m, n, ..]) if *m == module && *n == name);
+        m.set_any(m.half(7), boolean(is));
+        m.next(m.half(11))
+    }
     fn is_function2(m) {
         let (a, b) = (m.any_word(m.half(4)), m.any_word(m.half(5)));
         if b.as_small().is_none_or(|n| n < 0) {

@@ -9,6 +9,7 @@ pub mod external;
 pub mod funs;
 pub mod ids;
 pub mod lists;
+pub mod nodes;
 pub mod numbers;
 pub mod packets;
 pub mod process;

@@ -226,10 +226,83 @@ fn group_leader_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(ctx.body().group_leader)
 }
 
-/// `erts_internal:group_leader(Leader, Pid)`.
+/// `erts_internal:group_leader(Leader, Pid)`: `badarg` as a value.
 fn group_leader_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    match signal::request::set_group_leader(ctx, args[0], args[1]) {
+        Ok(()) => Ok(Word::TRUE),
+        Err(_) if matches!(ctx.pending, Pending::Raise(_)) => {
+            ctx.take_pending();
+            Ok(atoms::BADARG.word())
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// `erts_internal:group_leader(Leader, Pid, Ref)`: the answer comes as `{Ref, Answer}`.
+fn group_leader_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     signal::request::set_group_leader(ctx, args[0], args[1])?;
+    answer(ctx, args[2], Word::TRUE)
+}
+
+/// `erts_internal:is_process_alive(Pid, Ref)`: the answer comes as `{Ref, Boolean}`.
+fn is_process_alive_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let alive = signal::request::is_process_alive(ctx, args[0])?;
+    answer(ctx, args[1], Word::boolean(alive))
+}
+
+fn answer(ctx: &mut Ctx, reference: Word, answer: Word) -> Result<Word, Escape> {
+    let message = ctx.tuple(&[reference, answer]);
+    let me = ctx.self_pid();
+    do_send(ctx, me, message)?;
+    Ok(atoms::OK.word())
+}
+
+/// `erts_internal:process_display(Pid, backtrace)`: the stack of the process on standard error.
+fn process_display_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if args[1].as_atom() != Some(atoms::BACKTRACE) {
+        return ctx.atom("badopt");
+    }
+    if !args[0].is_local_pid() {
+        return Ok(atoms::BADARG.word());
+    }
+    let items = [InfoItem::CurrentStacktrace];
+    let Some(info) = info::process_info(ctx, args[0], &items)? else {
+        return Ok(atoms::BADARG.word());
+    };
+    let limit = beamr_term::format::FormatLimit::items(10_000);
+    let mut text = beamr_term::format::format_term(ctx.tables(), info, limit);
+    text.push(b'\n');
+    let door = &beamr_vm::process::vm_of(ctx).door;
+    // A stream that is closed loses the text.
+    let _ = door.write(beamr_vm::door::Stream::Err, &text);
     Ok(Word::TRUE)
+}
+
+/// `erts_internal:is_process_executing_dirty(Pid)`, of processes that others look at.
+fn is_process_executing_dirty_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if args[0].is_pid() {
+        Ok(Word::FALSE)
+    } else {
+        Err(ctx.badarg())
+    }
+}
+
+/// `erts_internal:dirty_process_handle_signals(Pid)`: who runs dirty natives handles signals all the same.
+fn dirty_process_handle_signals_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if args[0].is_local_pid() {
+        ctx.atom("normal")
+    } else {
+        Ok(Word::FALSE)
+    }
+}
+
+/// `erts_internal:spawn_system_process(M, F, Args)`.
+fn spawn_system_process_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let options = SpawnOptions {
+        off_heap_messages: true,
+        ..SpawnOptions::default()
+    };
+    Ok(spawn::spawn(ctx, args[0], args[1], args[2], &options)?.pid)
 }
 
 /// `process_flag(Flag, Value)`.
@@ -439,29 +512,6 @@ fn node_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Err(ctx.badarg())
 }
 
-/// `nodes(Kinds)`: no other node is connected where there is no distribution.
-fn nodes_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let kinds = if args[0].is_list() {
-        list_items(ctx, args[0])?
-    } else {
-        vec![args[0]]
-    };
-    let mut this = false;
-    for k in kinds {
-        match k.as_atom().map(|a| ctx.tables().atoms.text(a)) {
-            Some("this" | "known") => this = true,
-            Some("visible" | "hidden" | "connected") => {}
-            _ => return Err(ctx.badarg()),
-        }
-    }
-    let node = ctx.tables().local_node().0.word();
-    Ok(if this {
-        ctx.cons(node, Word::NIL)
-    } else {
-        Word::NIL
-    })
-}
-
 /// `erts_internal:is_system_process(Pid)`.
 fn is_system_process_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     if args[0].is_pid() {
@@ -512,6 +562,20 @@ pub const TABLE: &[NativeEntry] = &[
     row("is_process_alive", 1, is_process_alive_1),
     row("group_leader", 0, group_leader_0),
     internal("group_leader", 2, group_leader_2),
+    internal("group_leader", 3, group_leader_3),
+    internal("is_process_alive", 2, is_process_alive_2),
+    internal("process_display", 2, process_display_2),
+    internal(
+        "is_process_executing_dirty",
+        1,
+        is_process_executing_dirty_1,
+    ),
+    internal(
+        "dirty_process_handle_signals",
+        1,
+        dirty_process_handle_signals_1,
+    ),
+    internal("spawn_system_process", 3, spawn_system_process_3),
     row("process_flag", 2, process_flag_2),
     internal("process_flag", 3, process_flag_3),
     row("process_info", 1, process_info_1),
@@ -534,6 +598,5 @@ pub const TABLE: &[NativeEntry] = &[
     row("unique_integer", 1, unique_integer_1),
     row("node", 0, node_0),
     row("node", 1, node_1),
-    row("nodes", 1, nodes_1),
     internal("is_system_process", 1, is_system_process_1),
 ];

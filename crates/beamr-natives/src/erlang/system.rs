@@ -722,7 +722,7 @@ fn system_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "cpu_topology" if value == atoms::UNDEFINED.word() => Ok(value),
         "scheduler_bind_type" => ctx.atom("unbound"),
         "erts_alloc" => Err(ctx.notsup()),
-        _ => Err(ctx.badarg()),
+        _ => Err(bad_options(ctx)),
     }
 }
 

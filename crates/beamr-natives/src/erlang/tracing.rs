@@ -120,6 +120,20 @@ fn seq_trace_print(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(Word::FALSE)
 }
 
+/// `erl_tracer:enabled(TraceTag, State, Tracee)`: a process that is to trace is told to go.
+fn tracer_enabled_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if args[0].is_atom() {
+        ctx.atom("remove")
+    } else {
+        Err(ctx.badarg())
+    }
+}
+
+/// `erl_tracer:trace(TraceTag, State, Tracee, Term, Options)`.
+fn tracer_trace_5(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(atoms::OK.word())
+}
+
 const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
     NativeEntry::new("erlang", function, arity, func).needs(Capability::ProcessLocal)
 }
@@ -131,6 +145,8 @@ const fn internal(function: &'static str, arity: u8, func: NativeFn) -> NativeEn
 /// See the module.
 pub const TABLE: &[NativeEntry] = &[
     internal("trace", 3, trace_3),
+    NativeEntry::new("erl_tracer", "enabled", 3, tracer_enabled_3),
+    NativeEntry::new("erl_tracer", "trace", 5, tracer_trace_5),
     internal("trace_pattern", 3, trace_pattern_3),
     row("trace_info", 2, trace_info_2),
     row("trace_delivered", 1, trace_delivered_1),

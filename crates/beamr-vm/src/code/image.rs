@@ -85,7 +85,8 @@ impl Image {
         }
         let location = self.lowered.locations.get(l[i].1 as usize)?;
         let file = self.file_names.1.get(location.file as usize)?;
-        Some((*file, location.line))
+        // OTP keeps 24 bits of a line; what is beyond has no location.
+        (location.line < 1 << 24).then_some((*file, location.line))
     }
     /// The literal areas whose terms may be in heaps: the module's own and that of its file names.
     pub fn literal_areas(&self) -> impl Iterator<Item = &LiteralArea> {

@@ -4,5 +4,6 @@ mod code;
 mod engine;
 mod ets;
 mod hostile;
+mod natives;
 mod traces;
 mod world;
