@@ -37,7 +37,7 @@ fn object(w: Word, release: u16) -> (usize, std::ops::Range<usize>) {
         ),
         // The environment, and what the emulator keeps besides.
         Subtag::Fun if release < 27 => (5 + n - 1, 2..n + 1),
-        Subtag::Fun => (5 + n - 1, 2..n + 1),
+        Subtag::Fun => (2 + n - 1, 2..n + 1),
         Subtag::Export if release < 27 => (5, 1..1),
         Subtag::Export => (2, 1..1),
         Subtag::HeapBits | Subtag::RefcBits | Subtag::SubBits | Subtag::Match => {
@@ -46,7 +46,7 @@ fn object(w: Word, release: u16) -> (usize, std::ops::Range<usize>) {
         // Keys are a term of their own.
         Subtag::FlatMap => (n + 2, 1..n + 1),
         Subtag::HashMap => (n, 3..n + 1),
-        Subtag::Record => (n + 1, 2..n + 1),
+        Subtag::Record => (3 * n + 6, 2..n + 1),
         Subtag::External => (if n > 4 { n } else { 4 }, 1..1),
         Subtag::Reserved => (n + 1, 1..1),
     }

@@ -20,6 +20,7 @@ pub mod packet;
 mod persistent_term;
 mod prim_buffer;
 mod prim_file;
+mod records;
 mod resources;
 mod support;
 mod unicode;
@@ -60,6 +61,7 @@ pub const TABLES: &[&[NativeEntry]] = &[
     persistent_term::TABLE,
     prim_buffer::TABLE,
     prim_file::TABLE,
+    records::TABLE,
     unicode::TABLE,
 ];
 

@@ -584,7 +584,7 @@ fn on_paths(
     args: &[Word],
     f: impl FnOnce(&dyn Files, &[u8], &[u8]) -> Result<(), Posix>,
 ) -> Result<Word, Escape> {
-    let r = path(args[0]).and_then(|a| f(files(ctx), &a, &*path(args[1])?));
+    let r = path(args[0]).and_then(|a| f(files(ctx), &a, &path(args[1])?));
     plain(ctx, r)
 }
 /// `set_cwd_nif(Path)`.

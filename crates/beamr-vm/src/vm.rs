@@ -124,6 +124,10 @@ pub type SignalHook = Box<dyn Fn(&Worker, ProcId, Signal) -> Result<(), Signal> 
 /// Gets what would go to the logger when there is none: `{log, Level, Format, Args, Metadata}`.
 pub type LogHook = Box<dyn Fn(Word, &Tables) + Send + Sync>;
 
+/// Asked when a name of a namespace stands for nothing, with who asks: true when a process of that name is being started, so that
+/// the asker should look again.
+pub type NamesHook = Box<dyn Fn(&Arc<Vm>, u32, Atom, Word) -> bool + Send + Sync>;
+
 /// How a VM is asked to end: `erlang:halt/2`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Halt {
@@ -167,6 +171,8 @@ pub struct Hooks {
     pub remote_signal: OnceLock<SignalHook>,
     /// Reports without a logger.
     pub log: OnceLock<LogHook>,
+    /// Processes that are started when somebody looks for their name.
+    pub names: OnceLock<NamesHook>,
 }
 
 impl std::fmt::Debug for Hooks {

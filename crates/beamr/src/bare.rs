@@ -19,6 +19,7 @@ use beamr_vm::rt;
 use beamr_vm::vm::{Halt, Vm};
 
 use crate::loader::FolderLoader;
+use crate::servers::{self, Servers};
 
 /// Answers messages one by one.
 struct Server<F>(F);
@@ -74,8 +75,8 @@ pub struct Arguments {
     pub plain: Vec<String>,
 }
 
-/// The `init` process.
-pub fn init(vm: &Arc<Vm>, arguments: Arguments) -> Box<dyn NativeProcess> {
+/// The `init` process. It takes the reports of starters.
+pub fn init(vm: &Arc<Vm>, arguments: Arguments, servers: Arc<Servers>) -> Box<dyn NativeProcess> {
     let vm = Arc::downgrade(vm);
     Box::new(Server(move |ctx: &mut Ctx, m: Word| match m.as_tuple() {
         Some([from, request]) if from.is_pid() => {
@@ -83,6 +84,11 @@ pub fn init(vm: &Arc<Vm>, arguments: Arguments) -> Box<dyn NativeProcess> {
             let tag = atoms::INIT.word();
             let reply = ctx.tuple(&[tag, answer]);
             let _ = rt::send(ctx, *from, reply);
+        }
+        Some([what, server]) if name(ctx, *what) == Some(servers::STARTED) => {
+            if let (Some(server), Some(vm)) = (server.as_atom(), vm.upgrade()) {
+                servers.returned(&vm, server);
+            }
         }
         Some([stop, how]) if name(ctx, *stop) == Some("stop") => stop_system(ctx, &vm, *how),
         _ => {}

@@ -8,6 +8,7 @@ pub mod io_server;
 pub mod loader;
 pub mod otp;
 pub mod run;
+pub mod servers;
 pub mod system;
 
 pub use beamr_file as file;

@@ -21,6 +21,7 @@ use crate::bare;
 use crate::io_server::IoServer;
 use crate::loader::FolderLoader;
 use crate::otp::OtpRoot;
+use crate::servers::Servers;
 
 /// What a bare system is made of.
 pub struct BareOptions {
@@ -64,6 +65,9 @@ pub enum SystemError {
     /// A thread.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A name.
+    #[error(transparent)]
+    Atom(#[from] beamr_term::AtomError),
     /// A process.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -92,6 +96,7 @@ impl System {
         let engine = Arc::new(Interp);
         let server = CodeServer::new(tables.clone(), engine.clone(), natives)?;
         let mut loader = FolderLoader::new().otp_root(&options.otp.path);
+        let folders = options.paths.clone();
         for p in options.paths.into_iter().rev() {
             loader = loader.path(p, Trust::Trusted);
         }
@@ -139,6 +144,17 @@ impl System {
             Box::new(IoServer::new(&vm, Stream::Err, false)),
             atoms::STANDARD_ERROR,
         )?;
+        // What a boot script sets: the folders of the command line, then kernel and stdlib.
+        let path = folders
+            .into_iter()
+            .chain(loader.applications().iter().take(2).cloned())
+            .collect();
+        let servers = Arc::new(Servers::new(&vm, user, path)?);
+        let looked_for = servers.clone();
+        // A fresh VM has no hook yet.
+        let _ = vm.hooks.names.set(Box::new(move |vm, n, name, asker| {
+            looked_for.look(vm, n, name, asker)
+        }));
         let root = options.otp.path.to_string_lossy().into_owned();
         let arguments = bare::Arguments {
             flags: vec![
@@ -148,7 +164,7 @@ impl System {
             plain: options.arguments,
         };
         for (name, code) in [
-            ("init", bare::init(&vm, arguments)),
+            ("init", bare::init(&vm, arguments, servers.clone())),
             ("code_server", bare::code_server(loader.clone())),
         ] {
             let pid = vm.spawn(

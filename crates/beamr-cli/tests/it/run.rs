@@ -53,7 +53,7 @@ fn failures_have_status_1_and_say_why() {
     );
     let r = run(&["e2e_fail:throws"]);
     assert_eq!(r.status, 1);
-    assert!(r.err.contains("{{nocatch,ball},["), "{}", r.err);
+    assert!(r.err.contains("{{nocatch,ball},"), "{}", r.err);
 }
 
 #[test]

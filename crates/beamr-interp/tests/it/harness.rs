@@ -82,6 +82,8 @@ pub fn module(functions: &[(u32, Vec<Op>)]) -> Lowered {
 pub struct Process {
     pub regs: Box<Regs>,
     pub code: Emitted,
+    /// Reductions of a slice.
+    pub slice: i64,
     lowered: Lowered,
     _body: Box<Body>,
     _worker: Box<WorkerCode>,
@@ -135,6 +137,7 @@ impl Process {
         Ok(Process {
             regs,
             code,
+            slice: 4000,
             lowered,
             _body: body,
             _worker: worker,
@@ -142,13 +145,19 @@ impl Process {
             _exports: exports,
         })
     }
+    /// Runs function `f` once, until it stops.
+    pub fn run(&mut self, f: usize) -> Stop {
+        let ip = self.code.labels[self.lowered.functions[f].entry as usize];
+        // SAFETY: the machine is consistent: code, stack and registers were made here.
+        unsafe { Interp.run_from(&mut self.regs, ip) }
+    }
     /// Calls function `f` with these arguments; runs through preemptions. Gives x0 and how often the slice ended.
     pub fn call(&mut self, f: usize, args: &[Word]) -> (Word, u32) {
         self.regs.x[..args.len()].copy_from_slice(args);
         let mut ip = self.code.labels[self.lowered.functions[f].entry as usize];
         let mut slices = 0;
         loop {
-            self.regs.ctx.fcalls = 4000;
+            self.regs.ctx.fcalls = self.slice;
             // SAFETY: the machine is consistent: code, stack and registers were made here.
             match unsafe { Interp.run_from(&mut self.regs, ip) } {
                 Stop::Preempted => {

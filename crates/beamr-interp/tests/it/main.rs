@@ -1,4 +1,5 @@
 //! The engine alone, on code written by hand.
 
 mod basics;
+mod frames;
 mod harness;

@@ -245,7 +245,14 @@ fn info(ctx: &mut Ctx, of: &Instance, key: Atom) -> Result<Word, Escape> {
         // The file has them last to first.
         atoms::EXPORTS => names(ctx, &mut l.exports.iter().rev().map(|e| (e.0, e.1))),
         atoms::FUNCTIONS => names(ctx, &mut l.functions.iter().map(|f| (f.name, f.arity))),
-        atoms::NIFS => names(ctx, &mut l.nifs.iter().copied()),
+        atoms::NIFS => {
+            let table = modules(ctx);
+            let module = ctx.tables().atoms.text(l.module);
+            let bound = |f: &(Atom, u32)| table.native(l.module, f.0, f.1).is_some();
+            let all = l.functions.iter().map(|f| (f.name, f.arity));
+            let mut nifs = all.filter(|f| !BIF_MODULES.contains(&module) && bound(f));
+            names(ctx, &mut nifs)
+        }
         atoms::ATTRIBUTES => external(ctx, &l.attributes),
         atoms::COMPILE => external(ctx, &l.compile_info),
         atoms::MD5 => ctx.binary(&l.md5),
@@ -254,6 +261,32 @@ fn info(ctx: &mut Ctx, of: &Instance, key: Atom) -> Result<Word, Escape> {
         _ => return Err(ctx.badarg()),
     })
 }
+
+/// Modules whose natives are BIFs rather than NIFs.
+const BIF_MODULES: &[&str] = &[
+    "atomics",
+    "binary",
+    "code",
+    "counters",
+    "erl_ddll",
+    "erlang",
+    "error_logger",
+    "erts_debug",
+    "erts_internal",
+    "erts_literal_area_collector",
+    "ets",
+    "file",
+    "io",
+    "lists",
+    "maps",
+    "math",
+    "net_kernel",
+    "os",
+    "persistent_term",
+    "re",
+    "string",
+    "unicode",
+];
 
 /// `erlang:get_module_info(Module)`.
 fn get_module_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
@@ -307,6 +340,12 @@ fn beamfile_chunk_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         Some(chunk) => ctx.binary(&chunk),
         None => atoms::UNDEFINED.word(),
     })
+}
+
+/// `code:get_debug_info(Module)` (28): no module is loaded with it.
+fn get_debug_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    instance(ctx, args[0])?;
+    Ok(atoms::NONE.word())
 }
 
 /// `erlang:load_nif(Path, Info)`: libraries are not opened; a module whose natives the VM has is bound already.
@@ -366,4 +405,6 @@ pub const TABLE: &[NativeEntry] = &[
     internal("beamfile_module_md5", 1, beamfile_module_md5_1),
     internal("beamfile_chunk", 2, beamfile_chunk_2),
     erlang("load_nif", 2, load_nif_2),
+    NativeEntry::new("code", "get_debug_info", 1, get_debug_info_1)
+        .releases(beamr_abi::ReleaseSpan::since(28)),
 ];

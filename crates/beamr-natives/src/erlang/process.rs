@@ -1,6 +1,6 @@
 //! `erlang` (and `erts_internal`): making, signalling and asking processes; names; the dictionary; aliases.
 
-use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending};
+use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending, ReleaseSpan};
 use beamr_term::{Build, Word, atoms};
 use beamr_vm::process::info::{self, InfoItem};
 use beamr_vm::process::spawn::{self, OptionError, RequestOptions, SpawnOptions};
@@ -118,6 +118,10 @@ fn monitored(ctx: &mut Ctx, kind: Word, item: Word) -> Result<Monitored, Escape>
         }
         _ => None,
     };
+    if let Some(Monitored::Name(name)) = what {
+        // A process that is being started is waited for.
+        registry::look(ctx, name).map_err(|p| ctx.escape(p))?;
+    }
     what.ok_or_else(|| ctx.badarg())
 }
 
@@ -178,6 +182,29 @@ fn unalias_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Ok(Word::boolean(signal::alias::unalias(ctx, args[0])))
 }
 
+/// The options of `exit/3`, `exit_signal/3` and `link/2` (29): `priority` is taken and changes nothing, as all signals of a pair
+/// of processes keep their order.
+fn signal_options(ctx: &mut Ctx, list: Word) -> Result<(), Escape> {
+    for option in list_items(ctx, list)? {
+        if option.as_atom() != Some(atoms::PRIORITY) {
+            return Err(ctx.badarg());
+        }
+    }
+    Ok(())
+}
+
+/// `exit(PidOrPort, Reason, Options)`, `exit_signal(PidOrPort, Reason, Options)`.
+fn exit_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    signal_options(ctx, args[2])?;
+    exit_2(ctx, args)
+}
+
+/// `link(PidOrPort, Options)`.
+fn link_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    signal_options(ctx, args[1])?;
+    link_1(ctx, args)
+}
+
 // ---- names
 
 /// `register(Name, PidOrPort)`.
@@ -212,6 +239,18 @@ fn self_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
 /// `processes()`.
 fn processes_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(spawn::processes(ctx))
+}
+
+/// `erts_internal:processes_next(Position)`: all processes at once, then `none`.
+fn processes_next_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    match args[0].as_small() {
+        Some(0) => {
+            let all = spawn::processes(ctx);
+            Ok(ctx.tuple(&[Word::fixnum(1), all]))
+        }
+        Some(1) => Ok(atoms::NONE.word()),
+        _ => Err(ctx.badarg()),
+    }
 }
 
 /// `is_process_alive(Pid)`.
@@ -547,6 +586,10 @@ pub const TABLE: &[NativeEntry] = &[
     signals("unlink", 1, unlink_1),
     signals("exit", 2, exit_2),
     signals("exit_signal", 2, exit_2),
+    signals("exit", 3, exit_3).releases(ReleaseSpan::since(29)),
+    signals("exit_signal", 3, exit_3).releases(ReleaseSpan::since(29)),
+    signals("link", 2, link_2).releases(ReleaseSpan::since(29)),
+    internal("processes_next", 1, processes_next_1).releases(ReleaseSpan::since(28)),
     signals("monitor", 2, monitor_2),
     signals("monitor", 3, monitor_3),
     signals("demonitor", 1, demonitor_1),

@@ -913,6 +913,39 @@ fn system_profile_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Ok(atoms::UNDEFINED.word())
 }
 
+/// `erts_internal:system_monitor(Session)`, `system_monitor(Session, Pid, Options)` (29).
+fn session_monitor_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if name(ctx, args[0]) == Some("default") || args[0].is_reference() {
+        Ok(atoms::UNDEFINED.word())
+    } else {
+        Err(ctx.badarg())
+    }
+}
+fn session_monitor_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    session_monitor_1(ctx, args)?;
+    system_monitor_2(ctx, &args[1..])
+}
+
+/// `erts_internal:term_to_string(Term, Limit | undefined)` (27).
+fn term_to_string_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let limit = match (args[1].as_small(), name(ctx, args[1])) {
+        (Some(n), _) if n > 0 => format::FormatLimit::items(n),
+        (_, Some("undefined")) => format::FormatLimit::NONE,
+        _ => return Err(ctx.badarg()),
+    };
+    let out = format::format_term(ctx.tables(), args[0], limit);
+    ctx.bump(out.len() as i64 / 32);
+    match std::str::from_utf8(&out) {
+        Ok(s) => Ok(ctx.string(s)),
+        Err(_) => Ok(text::list_of_bytes(ctx, &out, Word::NIL)),
+    }
+}
+
+/// `erl_debugger:supported()`.
+fn no_debugger_0(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(Word::FALSE)
+}
+
 /// Pairs of a map literal that a native gives.
 pub fn map_of(ctx: &mut Ctx, pairs: &[(&str, Word)]) -> Result<Word, Escape> {
     let mut all = Vec::new();
@@ -953,6 +986,11 @@ pub const TABLE: &[NativeEntry] = &[
     internal("scheduler_wall_time", 1, scheduler_wall_time_1),
     internal("no_aux_work_threads", 0, no_aux_work_threads_0),
     internal("system_check", 1, system_check_1),
+    internal("system_monitor", 1, session_monitor_1).releases(ReleaseSpan::since(29)),
+    internal("system_monitor", 3, session_monitor_3).releases(ReleaseSpan::since(29)),
+    internal("term_to_string", 2, term_to_string_2).releases(ReleaseSpan::since(27)),
+    NativeEntry::new("erl_debugger", "supported", 0, no_debugger_0)
+        .releases(ReleaseSpan::since(28)),
     NativeEntry::new("error_logger", "warning_map", 0, warning_map_0),
     NativeEntry::new("io", "printable_range", 0, printable_range_0),
     NativeEntry::new("net_kernel", "dflag_unicode_io", 1, dflag_unicode_io_1),

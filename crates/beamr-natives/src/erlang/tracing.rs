@@ -158,9 +158,34 @@ pub const TABLE: &[NativeEntry] = &[
     internal("trace_pattern", 4, trace_session).releases(ReleaseSpan::since(27)),
     internal("trace_info", 3, trace_session).releases(ReleaseSpan::since(27)),
     internal("trace_session_create", 3, trace_session).releases(ReleaseSpan::since(27)),
+    internal("trace_session_destroy", 1, session_destroy_1).releases(ReleaseSpan::since(27)),
+    NativeEntry::new("erts_trace_cleaner", "check", 0, cleaner_check_0)
+        .releases(ReleaseSpan::since(27)),
+    NativeEntry::new(
+        "erts_trace_cleaner",
+        "send_trace_clean_signal",
+        1,
+        cleaner_signal_1,
+    )
+    .releases(ReleaseSpan::since(27)),
 ];
 
 /// Trace sessions (27): there are none.
 fn trace_session(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Err(ctx.notsup())
+}
+
+/// `erts_internal:trace_session_destroy(Session)`: nobody can hold one.
+fn session_destroy_1(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Err(ctx.badarg())
+}
+
+/// `erts_trace_cleaner:check()`: nothing is to be cleaned.
+fn cleaner_check_0(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(Word::FALSE)
+}
+
+/// `erts_trace_cleaner:send_trace_clean_signal(Pid)`.
+fn cleaner_signal_1(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(Word::FALSE)
 }

@@ -56,11 +56,11 @@ impl LiveDoor {
 
 fn info_of(m: &std::fs::Metadata) -> FileInfo {
     let mode = m.mode();
-    let kind = match mode & u32::from(libc::S_IFMT) {
-        k if k == u32::from(libc::S_IFCHR) || k == u32::from(libc::S_IFBLK) => FileKind::Device,
-        k if k == u32::from(libc::S_IFDIR) => FileKind::Directory,
-        k if k == u32::from(libc::S_IFREG) => FileKind::Regular,
-        k if k == u32::from(libc::S_IFLNK) => FileKind::Symlink,
+    let kind = match mode & libc::S_IFMT {
+        k if k == libc::S_IFCHR || k == libc::S_IFBLK => FileKind::Device,
+        k if k == libc::S_IFDIR => FileKind::Directory,
+        k if k == libc::S_IFREG => FileKind::Regular,
+        k if k == libc::S_IFLNK => FileKind::Symlink,
         _ => FileKind::Other,
     };
     // The fields of OTP have 32 bits.

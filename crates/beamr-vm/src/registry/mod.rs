@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::RwLock;
 
-use beamr_abi::{Ctx, Escape};
+use beamr_abi::{Ctx, Escape, Pending};
 use beamr_sync::SlotId;
 use beamr_term::{Atom, Build, Word, atoms};
 
@@ -137,6 +137,24 @@ pub fn unregister(ctx: &mut Ctx, name: Word) -> Result<(), Escape> {
     ask(ctx, me, |_| RequestKind::IsAlive).map(|_| ())
 }
 
+/// Whether a process of a name that stands for nothing is being started: the caller looks again in its next slice.
+#[cold]
+pub fn is_starting(ctx: &Ctx, name: Atom) -> bool {
+    let slot = slot_of(ctx);
+    let vm = &worker(ctx).vm;
+    let hook = vm.hooks.names.get();
+    hook.is_some_and(|f| f(vm, slot.namespace.id, name, slot.pid()))
+}
+
+/// What a name stands for in the namespace of the caller, `None` for nothing; yields while a process of that name is being started.
+pub fn look(ctx: &Ctx, name: Atom) -> Result<Option<Word>, Pending> {
+    let registry = &worker(ctx).vm.registry;
+    match registry.whereis(slot_of(ctx).namespace.id, name) {
+        None if is_starting(ctx, name) => Err(Pending::Yield),
+        found => Ok(found),
+    }
+}
+
 /// `whereis/1`: the pid or port, or `None`. `badarg` for what is no atom.
 pub fn whereis(ctx: &mut Ctx, name: Word) -> Result<Option<Word>, Escape> {
     let Some(name) = name.as_atom() else {
@@ -144,7 +162,8 @@ pub fn whereis(ctx: &mut Ctx, name: Word) -> Result<Option<Word>, Escape> {
     };
     let slot = slot_of(ctx);
     let w = worker(ctx);
-    Ok(w.vm.registry.whereis(slot.namespace.id, name).filter(|id| {
+    let found = look(ctx, name).map_err(|p| ctx.escape(p))?;
+    Ok(found.filter(|id| {
         if !id.is_local_pid() || *id == slot.pid() {
             return true;
         }

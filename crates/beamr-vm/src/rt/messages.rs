@@ -7,6 +7,7 @@ use crate::engine::CodePos;
 use crate::process::{
     Carried, Message, ProcId, RefKey, TimeoutState, own, process, slot_of, worker,
 };
+use crate::registry::look;
 use crate::signal::alias::send_to_alias;
 use crate::signal::handle::{handle_all, take_messages};
 use crate::signal::{Signal, push};
@@ -27,7 +28,7 @@ pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
     }
     let w = worker(ctx);
     if let Some(name) = to.as_atom() {
-        return match w.vm.registry.whereis(slot_of(ctx).namespace.id, name) {
+        return match look(ctx, name)? {
             Some(id) => send(ctx, id, message),
             None => Err(badarg(ctx)),
         };
@@ -47,7 +48,7 @@ pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
             return Err(badarg(ctx));
         };
         if node == w.vm.tables.local_node().0 {
-            return match w.vm.registry.whereis(slot_of(ctx).namespace.id, name) {
+            return match look(ctx, name)? {
                 Some(id) => send(ctx, id, message),
                 None => Ok(()),
             };

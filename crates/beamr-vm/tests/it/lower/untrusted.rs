@@ -121,7 +121,7 @@ fn contexts_floats_maps() {
         "bs_start_match x0 live 2 -> x2 else L1
          bs_get_integer x2 8 1 big live 3 -> x3 else L3
          bs_get_position x2 -> x3
-         bs_set_position x2 x3
+         bs_set_position! x2 x3
          bs_get_tail x2 live 3 -> x2
          return
          L3:
@@ -154,8 +154,7 @@ fn loops() {
          label u3
          get_tl y0 y0
          loop_rec f5 x0
-         remove_message
-         jump f3
+         loop_rec_end f3
          label u5
          wait f3
          label u4
@@ -172,8 +171,7 @@ fn loops() {
          L3:
          get_tl! y0 -> y0
          loop_rec empty L5
-         remove_message
-         jump L3
+         loop_rec_end L3
          L5:
          wait L3
          L4:
