@@ -9,6 +9,7 @@ use beamr_term::{Atom, Build, Word, atoms};
 
 use crate::process::{ProcId, own, slot_of, worker};
 use crate::signal::request::{RequestKind, ask};
+use crate::timer;
 
 /// Names to pids (and ports).
 #[derive(Debug, Default)]
@@ -146,12 +147,25 @@ pub fn is_starting(ctx: &Ctx, name: Atom) -> bool {
     hook.is_some_and(|f| f(vm, slot.namespace.id, name, slot.pid()))
 }
 
-/// What a name stands for in the namespace of the caller, `None` for nothing; yields while a process of that name is being started.
+/// What a name stands for in the namespace of the caller, `None` for nothing. While a process of that name is being started the
+/// caller sleeps (for a millisecond at a time: a yield would keep processes of lower priority, such as the one that is
+/// being started, from running) and looks again.
 pub fn look(ctx: &Ctx, name: Atom) -> Result<Option<Word>, Pending> {
-    let registry = &worker(ctx).vm.registry;
-    match registry.whereis(slot_of(ctx).namespace.id, name) {
-        None if is_starting(ctx, name) => Err(Pending::Yield),
-        found => Ok(found),
+    let w = worker(ctx);
+    let slot = slot_of(ctx);
+    match w.vm.registry.whereis(slot.namespace.id, name) {
+        None if is_starting(ctx, name) => {
+            let o = own(ctx);
+            timer::stop_receive(w, o);
+            timer::start_receive(w, slot.id, o, 1);
+            Err(Pending::Wait)
+        }
+        found => {
+            if w.vm.hooks.names.get().is_some() {
+                timer::stop_receive(w, own(ctx));
+            }
+            Ok(found)
+        }
     }
 }
 
