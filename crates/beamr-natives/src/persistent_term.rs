@@ -6,10 +6,12 @@
 use std::collections::HashMap;
 use std::sync::RwLock;
 
-use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, ReleaseSpan};
+use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending, ReleaseSpan};
 use beamr_term::copy::{CopyMode, copy, size_in_words};
 use beamr_term::{Build, LiteralArea, Word, atoms, hash, order};
 use beamr_vm::process::{slot_of, vm_of};
+use beamr_vm::registry;
+use beamr_vm::vm::Sought;
 
 use super::erlang::system::map_of;
 
@@ -113,6 +115,15 @@ fn put_new_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 }
 /// `get(Key)`.
 fn get_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if let Some(w) = find(ctx, args[0]) {
+        return Ok(w);
+    }
+    // It may be the term of a server which is being started.
+    if let Some(name) = args[0].as_atom()
+        && registry::is_starting(ctx, name, Sought::Belonging)
+    {
+        return Err(ctx.escape(Pending::Yield));
+    }
     find(ctx, args[0]).ok_or_else(|| ctx.badarg())
 }
 /// `get(Key, Default)`.

@@ -124,9 +124,18 @@ pub type SignalHook = Box<dyn Fn(&Worker, ProcId, Signal) -> Result<(), Signal> 
 /// Gets what would go to the logger when there is none: `{log, Level, Format, Args, Metadata}`.
 pub type LogHook = Box<dyn Fn(Word, &Tables) + Send + Sync>;
 
+/// What was looked for under a name and is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sought {
+    /// The process.
+    Process,
+    /// A table or term that the process of this name makes when it starts.
+    Belonging,
+}
+
 /// Asked when a name of a namespace stands for nothing, with who asks: true when a process of that name is being started, so that
 /// the asker should look again.
-pub type NamesHook = Box<dyn Fn(&Arc<Vm>, u32, Atom, Word) -> bool + Send + Sync>;
+pub type NamesHook = Box<dyn Fn(&Arc<Vm>, u32, Atom, Sought, Word) -> bool + Send + Sync>;
 
 /// How a VM is asked to end: `erlang:halt/2`.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use beamr_term::{Atom, AtomError, Build, Fragment, Word, atoms};
+use beamr_term::{Atom, AtomError, Build, Fragment, Release, Word, atoms};
 use beamr_vm::process::Carried;
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
-use beamr_vm::vm::Vm;
+use beamr_vm::vm::{Sought, Vm};
 
 /// One call of a starter.
 struct Call {
@@ -56,6 +56,8 @@ const SERVERS: &[(&str, &[Call])] = &[
             },
         ],
     ),
+    // Before 26 the one of `bare` answers.
+    ("code_server", &[call("code", "start_link")]),
     ("file_server_2", &[call("file_server", "start_link")]),
     (
         "application_controller",
@@ -104,7 +106,9 @@ impl Servers {
     pub fn new(vm: &Vm, leader: Word, path: Vec<PathBuf>) -> Result<Servers, AtomError> {
         let mut names = HashMap::new();
         for (name, calls) in SERVERS {
-            names.insert(vm.tables.atoms.intern(name)?, *calls);
+            if *name != "code_server" || Servers::has_code_server(vm.tables.release) {
+                names.insert(vm.tables.atoms.intern(name)?, *calls);
+            }
         }
         Ok(Servers {
             names,
@@ -113,8 +117,19 @@ impl Servers {
             states: Mutex::default(),
         })
     }
+    /// Whether OTP's own `code_server` is used: since 26 the `code` module reads its table past the process.
+    pub fn has_code_server(release: Release) -> bool {
+        release.0 >= 26
+    }
     /// The hook of [`Hooks::names`](beamr_vm::vm::Hooks::names).
-    pub fn look(&self, vm: &Arc<Vm>, namespace: u32, name: Atom, asker: Word) -> bool {
+    pub fn look(
+        &self,
+        vm: &Arc<Vm>,
+        namespace: u32,
+        name: Atom,
+        sought: Sought,
+        asker: Word,
+    ) -> bool {
         let Some(calls) = self.names.get(&name).filter(|_| namespace == 0) else {
             return false;
         };
@@ -123,8 +138,8 @@ impl Servers {
             Some(State::Failed) => return false,
             Some(State::Starting(starter)) if *starter == asker => return false,
             Some(State::Starting(starter)) if vm.is_alive(*starter) => return true,
-            // It came between the look and now.
-            _ if vm.whereis(name).is_some() => return true,
+            // It came between the look and now. What it does not have by now it does not make.
+            _ if vm.whereis(name).is_some() => return sought == Sought::Process,
             Some(State::Starting(_)) => {
                 self.failed(vm, &mut states, name);
                 return false;

@@ -152,9 +152,12 @@ impl System {
         let servers = Arc::new(Servers::new(&vm, user, path)?);
         let looked_for = servers.clone();
         // A fresh VM has no hook yet.
-        let _ = vm.hooks.names.set(Box::new(move |vm, n, name, asker| {
-            looked_for.look(vm, n, name, asker)
-        }));
+        let _ = vm
+            .hooks
+            .names
+            .set(Box::new(move |vm, n, name, sought, asker| {
+                looked_for.look(vm, n, name, sought, asker)
+            }));
         let root = options.otp.path.to_string_lossy().into_owned();
         let arguments = bare::Arguments {
             flags: vec![
@@ -167,6 +170,9 @@ impl System {
             ("init", bare::init(&vm, arguments, servers.clone())),
             ("code_server", bare::code_server(loader.clone())),
         ] {
+            if name == "code_server" && Servers::has_code_server(vm.tables.release) {
+                continue;
+            }
             let pid = vm.spawn(
                 &vm.default_namespace(),
                 Start::Native(code),

@@ -24,10 +24,14 @@ mod update;
 
 use std::sync::Arc;
 
-use beamr_abi::{Capability, Ctx, Escape, NativeClass, NativeEntry, NativeFn, ReleaseSpan};
+use beamr_abi::{
+    Capability, Ctx, Escape, NativeClass, NativeEntry, NativeFn, Pending, ReleaseSpan,
+};
 use beamr_term::{Build, Subtag, Word, atoms};
 use beamr_vm::ets::{Guard, Table, TableHandle};
 use beamr_vm::process::{process, slot_of, vm_of, worker};
+use beamr_vm::registry;
+use beamr_vm::vm::Sought;
 
 use crate::resources;
 
@@ -120,10 +124,25 @@ fn find_by_numbers<'n>(ctx: &Ctx, id: Word) -> Result<Held<'n>, Problem> {
     Err(Problem::Type)
 }
 
+/// A named table that is not there: it may be that of a server which is being started.
+#[cold]
+fn find_later<'n>(ctx: &mut Ctx, id: Word) -> Result<Result<Held<'n>, Problem>, Escape> {
+    match id.as_atom() {
+        Some(name) if registry::is_starting(ctx, name, Sought::Belonging) => {
+            Err(ctx.escape(Pending::Yield))
+        }
+        _ => Ok(find(ctx, id)),
+    }
+}
+
 /// A table that the process may read.
 #[inline]
 pub(super) fn readable<'n>(ctx: &mut Ctx, id: Word) -> Result<Held<'n>, Escape> {
-    match find(ctx, id) {
+    let found = match find(ctx, id) {
+        Err(Problem::Id) if id.is_atom() => find_later(ctx, id)?,
+        found => found,
+    };
+    match found {
         Ok(t) if t.readable_by(ctx.self_pid()) || process(ctx).ets_super_user => Ok(t),
         Ok(_) => Err(Problem::Access.raise(ctx)),
         Err(p) => Err(p.raise(ctx)),

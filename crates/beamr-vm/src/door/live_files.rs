@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::files::{Advice, FileInfo, FileKind, Files, OpenFile, OpenModes, Posix, Whence};
@@ -56,12 +56,17 @@ impl LiveDoor {
 
 fn info_of(m: &std::fs::Metadata) -> FileInfo {
     let mode = m.mode();
-    let kind = match mode & libc::S_IFMT {
-        k if k == libc::S_IFCHR || k == libc::S_IFBLK => FileKind::Device,
-        k if k == libc::S_IFDIR => FileKind::Directory,
-        k if k == libc::S_IFREG => FileKind::Regular,
-        k if k == libc::S_IFLNK => FileKind::Symlink,
-        _ => FileKind::Other,
+    let t = m.file_type();
+    let kind = if t.is_char_device() || t.is_block_device() {
+        FileKind::Device
+    } else if t.is_dir() {
+        FileKind::Directory
+    } else if t.is_file() {
+        FileKind::Regular
+    } else if t.is_symlink() {
+        FileKind::Symlink
+    } else {
+        FileKind::Other
     };
     // The fields of OTP have 32 bits.
     FileInfo {

@@ -10,6 +10,7 @@ use beamr_term::{Atom, Build, Word, atoms};
 use crate::process::{ProcId, own, slot_of, worker};
 use crate::signal::request::{RequestKind, ask};
 use crate::timer;
+use crate::vm::Sought;
 
 /// Names to pids (and ports).
 #[derive(Debug, Default)]
@@ -138,13 +139,14 @@ pub fn unregister(ctx: &mut Ctx, name: Word) -> Result<(), Escape> {
     ask(ctx, me, |_| RequestKind::IsAlive).map(|_| ())
 }
 
-/// Whether a process of a name that stands for nothing is being started: the caller looks again in its next slice.
+/// Whether a process of a name that stands for nothing is being started: the caller looks again in its next slice. When not,
+/// a belonging may have come since the caller looked.
 #[cold]
-pub fn is_starting(ctx: &Ctx, name: Atom) -> bool {
+pub fn is_starting(ctx: &Ctx, name: Atom, sought: Sought) -> bool {
     let slot = slot_of(ctx);
     let vm = &worker(ctx).vm;
     let hook = vm.hooks.names.get();
-    hook.is_some_and(|f| f(vm, slot.namespace.id, name, slot.pid()))
+    hook.is_some_and(|f| f(vm, slot.namespace.id, name, sought, slot.pid()))
 }
 
 /// What a name stands for in the namespace of the caller, `None` for nothing. While a process of that name is being started the
@@ -154,7 +156,7 @@ pub fn look(ctx: &Ctx, name: Atom) -> Result<Option<Word>, Pending> {
     let w = worker(ctx);
     let slot = slot_of(ctx);
     match w.vm.registry.whereis(slot.namespace.id, name) {
-        None if is_starting(ctx, name) => {
+        None if is_starting(ctx, name, Sought::Process) => {
             let o = own(ctx);
             timer::stop_receive(w, o);
             timer::start_receive(w, slot.id, o, 1);
