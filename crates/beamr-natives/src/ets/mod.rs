@@ -159,6 +159,15 @@ pub(super) fn writable<'n>(ctx: &mut Ctx, id: Word) -> Result<Held<'n>, Escape> 
     }
 }
 
+/// After an operation that found nothing: whether that was because the table has been deleted meanwhile.
+#[inline]
+pub(super) fn still_there(ctx: &mut Ctx, t: &Table) -> Result<(), Escape> {
+    if t.is_deleted() {
+        return Err(Problem::Id.raise(ctx));
+    }
+    Ok(())
+}
+
 /// The table's reference.
 pub(super) fn reference(ctx: &mut Ctx, table: &Table) -> Word {
     let resource = vm_of(ctx).ets.resource(table);

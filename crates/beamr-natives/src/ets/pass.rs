@@ -11,7 +11,7 @@ use beamr_vm::match_spec::key::{KeyPlan, clauses, compare_partly, keeps_key, pla
 use beamr_vm::match_spec::{Machine, MatchSpec, Source, of_reference};
 
 use super::select::{STEP, Spec};
-use super::{long, readable, reference, spec, writable, wrong_type};
+use super::{long, readable, reference, spec, still_there, writable, wrong_type};
 
 /// What a pass does with rows that match.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ fn start(ctx: &mut Ctx, t: &Table, args: &[Word], mode: Mode) -> Result<Word, Es
     let patterns: Vec<Word> = clauses(args[1]).into_iter().map(|c| c.0).collect();
     let ordered = matches!(t.store, Store::Ordered(_));
     let plan = plan(&patterns, t.keypos(), ordered, ctx.tables());
-    let spec = Spec::Own(Box::new(m));
+    let spec = Spec::Own(m);
     match plan {
         KeyPlan::Keys(keys) => by_keys(ctx, t, spec.get(), &keys, mode),
         KeyPlan::All => {
@@ -216,7 +216,10 @@ fn step(
     let (seen, count) = (p.seen, p.count);
     ctx.bump(seen as i64);
     match next {
-        None => Ok(Word::fixnum(count)),
+        None => {
+            still_there(ctx, t)?;
+            Ok(Word::fixnum(count))
+        }
         Some(next) => {
             let id = if id.is_boxed() { id } else { reference(ctx, t) };
             let spec = spec.into_term(ctx);

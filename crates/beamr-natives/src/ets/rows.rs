@@ -3,9 +3,9 @@
 use beamr_abi::{Ctx, Escape};
 use beamr_term::copy::{CopyMode, copy};
 use beamr_term::{Build, Word, atoms, order};
-use beamr_vm::ets::{Key, RowData, Store, Table};
+use beamr_vm::ets::{Deleted, Key, RowData, Store, Table};
 
-use super::{readable, writable};
+use super::{Problem, readable, still_there, writable};
 use crate::support::cost;
 
 /// A tuple that is long enough for a table's key.
@@ -45,22 +45,27 @@ fn objects(ctx: &mut Ctx, w: Word, table: &Table) -> Result<Objects, Escape> {
 /// `ets:insert(Table, ObjectOrObjects)`.
 pub(super) fn insert_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = writable(ctx, args[0])?;
-    match objects(ctx, args[1], &t)? {
+    let done = match objects(ctx, args[1], &t)? {
         Objects::One(w) => t.insert(w),
-        Objects::Many(all) => {
-            t.insert_all(&all, false);
-        }
+        Objects::Many(all) => t.insert_all(&all, false).map(|_| ()),
+    };
+    match done {
+        Ok(()) => Ok(Word::TRUE),
+        Err(Deleted) => Err(Problem::Id.raise(ctx)),
     }
-    Ok(Word::TRUE)
 }
 
 /// `ets:insert_new(Table, ObjectOrObjects)`.
 pub(super) fn insert_new_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = writable(ctx, args[0])?;
-    Ok(Word::boolean(match objects(ctx, args[1], &t)? {
+    let done = match objects(ctx, args[1], &t)? {
         Objects::One(w) => t.insert_new(w),
         Objects::Many(all) => t.insert_all(&all, true),
-    }))
+    };
+    match done {
+        Ok(b) => Ok(Word::boolean(b)),
+        Err(Deleted) => Err(Problem::Id.raise(ctx)),
+    }
 }
 
 /// The rows of a key as a list, the oldest first.
@@ -79,7 +84,11 @@ fn lookup(ctx: &mut Ctx, t: &Table, key: Word) -> Word {
 /// `ets:lookup(Table, Key)`.
 pub(super) fn lookup_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = readable(ctx, args[0])?;
-    Ok(lookup(ctx, &t, args[1]))
+    let list = lookup(ctx, &t, args[1]);
+    if list.is_nil() {
+        still_there(ctx, &t)?;
+    }
+    Ok(list)
 }
 
 fn lookup_element(ctx: &mut Ctx, args: &[Word]) -> Result<Option<Word>, Escape> {
@@ -103,6 +112,9 @@ fn lookup_element(ctx: &mut Ctx, args: &[Word]) -> Result<Option<Word>, Escape> 
     if short {
         return Err(ctx.badarg());
     }
+    if !found {
+        still_there(ctx, &t)?;
+    }
     Ok(found.then_some(value))
 }
 
@@ -122,13 +134,20 @@ pub(super) fn lookup_element_4(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Esc
 /// `ets:member(Table, Key)`.
 pub(super) fn member_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = readable(ctx, args[0])?;
-    Ok(Word::boolean(t.member(args[1])))
+    let member = t.member(args[1]);
+    if !member {
+        still_there(ctx, &t)?;
+    }
+    Ok(Word::boolean(member))
 }
 
 /// `ets:take(Table, Key)`.
 pub(super) fn take_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = writable(ctx, args[0])?;
     let gone = t.take(args[1], |_| true);
+    if gone.is_empty() {
+        still_there(ctx, &t)?;
+    }
     let mut list = Word::NIL;
     for row in &gone {
         let copy = row.copy_to(ctx);
@@ -193,27 +212,35 @@ fn key_copy(ctx: &mut Ctx, t: &Table, row: &RowData) -> Word {
     copy(row.element(t.keypos()), ctx, CopyMode::Share)
 }
 
-fn or_end(w: Option<Word>) -> Word {
-    w.unwrap_or(atoms::END_OF_TABLE.word())
+fn or_end(ctx: &mut Ctx, t: &Table, w: Option<Word>) -> Result<Word, Escape> {
+    match w {
+        Some(w) => Ok(w),
+        None => {
+            still_there(ctx, t)?;
+            Ok(atoms::END_OF_TABLE.word())
+        }
+    }
 }
 
 /// `ets:first(Table)`.
 pub(super) fn first_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = readable(ctx, args[0])?;
-    Ok(or_end(edge(&t, false, |row| key_copy(ctx, &t, row))))
+    let key = edge(&t, false, |row| key_copy(ctx, &t, row));
+    or_end(ctx, &t, key)
 }
 
 /// `ets:last(Table)`.
 pub(super) fn last_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = readable(ctx, args[0])?;
-    Ok(or_end(edge(&t, true, |row| key_copy(ctx, &t, row))))
+    let key = edge(&t, true, |row| key_copy(ctx, &t, row));
+    or_end(ctx, &t, key)
 }
 
 /// `ets:next(Table, Key)`.
 pub(super) fn next_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = readable(ctx, args[0])?;
     match after(&t, args[1], false, |row| key_copy(ctx, &t, row)) {
-        Ok(w) => Ok(or_end(w)),
+        Ok(key) => or_end(ctx, &t, key),
         Err(()) => Err(ctx.badarg()),
     }
 }
@@ -222,7 +249,7 @@ pub(super) fn next_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 pub(super) fn prev_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = readable(ctx, args[0])?;
     match after(&t, args[1], true, |row| key_copy(ctx, &t, row)) {
-        Ok(w) => Ok(or_end(w)),
+        Ok(key) => or_end(ctx, &t, key),
         Err(()) => Err(ctx.badarg()),
     }
 }

@@ -16,7 +16,7 @@ use beamr_vm::ets::{HashStore, Key, OrderedStore, RowData, Store, Table};
 use beamr_vm::match_spec::key::{KeyPlan, clauses, compare_partly, plan};
 use beamr_vm::match_spec::{Machine, MatchSpec, Source, of_reference};
 
-use super::{Held, long, readable, reference, spec};
+use super::{Held, long, readable, reference, spec, still_there};
 use crate::resources;
 
 /// Rows looked at in one step.
@@ -25,7 +25,7 @@ pub(super) const STEP: usize = 1000;
 /// A specification on its way: as a value, or behind a reference when it was in a continuation.
 pub(super) enum Spec<'s> {
     /// Compiled by this call.
-    Own(Box<MatchSpec>),
+    Own(MatchSpec),
     /// Compiled before.
     Shared(&'s MatchSpec, Word),
 }
@@ -40,7 +40,7 @@ impl Spec<'_> {
     /// The term for a continuation.
     pub(super) fn into_term(self, ctx: &mut Ctx) -> Word {
         match self {
-            Spec::Own(m) => resources::new(ctx, *m),
+            Spec::Own(m) => resources::new(ctx, m),
             Spec::Shared(_, w) => w,
         }
     }
@@ -158,7 +158,7 @@ fn start(
 ) -> Result<Word, Escape> {
     let ordered = matches!(t.store, Store::Ordered(_));
     let plan = plan(patterns, t.keypos(), ordered, ctx.tables());
-    let spec = Spec::Own(Box::new(m));
+    let spec = Spec::Own(m);
     match (&t.store, plan) {
         (_, KeyPlan::Keys(keys)) => by_keys(ctx, t, spec, &keys, wanted.chunk),
         (Store::Hash(h), _) => hash_step(ctx, t, h, id, spec, wanted.chunk, 0, Word::NIL, 0),
@@ -244,6 +244,9 @@ fn hash_step(
         list, count, seen, ..
     } = r;
     ctx.bump(seen as i64);
+    if next.is_none() {
+        still_there(ctx, t)?;
+    }
     match next {
         Some(next) if !(chunk > 0 && count >= chunk) => {
             let tid = tid(ctx, id, t);
@@ -371,6 +374,9 @@ fn ordered_step(
     } = r;
     ctx.bump(seen as i64);
     let done = done || ended;
+    if done {
+        still_there(ctx, t)?;
+    }
     if wanted.chunk == 0 && done {
         return Ok(list);
     }

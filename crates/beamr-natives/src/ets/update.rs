@@ -5,7 +5,7 @@ use beamr_term::arith::{self, ArithError};
 use beamr_term::{Alloc, Build, Fragment, Word, atoms, order};
 use beamr_vm::ets::{Row, RowMut, Table, TableKind};
 
-use super::{writable, wrong_type};
+use super::{still_there, writable, wrong_type};
 use crate::support::ListBuilder;
 
 /// Why an update was refused.
@@ -190,7 +190,10 @@ fn update_counter(ctx: &mut Ctx, args: &[Word], default: Option<Word>) -> Result
     match done {
         Some(Ok(())) => Ok(value),
         Some(Err(r)) => Err(raise(ctx, r)),
-        None => Err(ctx.badarg_because(atoms::BADKEY)),
+        None => {
+            still_there(ctx, &t)?;
+            Err(ctx.badarg_because(atoms::BADKEY))
+        }
     }
 }
 
@@ -256,7 +259,10 @@ fn update_element(ctx: &mut Ctx, args: &[Word], default: Option<Word>) -> Result
     match done {
         Some(Ok(())) => Ok(Word::TRUE),
         Some(Err(r)) => Err(raise(ctx, r)),
-        None => Ok(Word::FALSE),
+        None => {
+            still_there(ctx, &t)?;
+            Ok(Word::FALSE)
+        }
     }
 }
 

@@ -16,8 +16,8 @@ pub use ordered::{Key, OrderedStore, Rows};
 pub use registry::{EtsRegistry, GiveError, TableHandle, heir_data};
 pub use row::{Row, RowData};
 pub use table::{
-    Fixing, Heir, Protection, Remains, RowMut, SHELL_WORDS, Store, Table, TableKind, TableOptions,
-    WriteConcurrency,
+    Deleted, Fixing, Heir, Protection, Remains, RowMut, SHELL_WORDS, Store, Table, TableKind,
+    TableOptions, WriteConcurrency,
 };
 
 use crate::sched::Worker;

@@ -110,6 +110,11 @@ pub enum Remains {
     Rows(Rows),
 }
 
+/// The table was deleted before the operation could take effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the table was deleted")]
+pub struct Deleted;
+
 /// Who holds the table fixed.
 #[derive(Debug, Default)]
 pub struct Fixing {
@@ -383,7 +388,7 @@ impl Table {
     // ---- single rows
 
     /// `insert` of one row (a tuple long enough for the key).
-    pub fn insert(&self, tuple: Word) {
+    pub fn insert(&self, tuple: Word) -> Result<(), Deleted> {
         let t = &*self.tables;
         // A row of immediates is made under the lock, when there is none to write over.
         let flat = row::is_flat(tuple);
@@ -395,14 +400,14 @@ impl Table {
                 let ready = (!flat).then(|| Row::new(tuple));
                 let mut part = h.write(hash);
                 if self.is_deleted() {
-                    return;
+                    return Err(Deleted);
                 }
                 if flat && self.options.kind == TableKind::Set {
                     let (at, found) = part.link(hash, key, h.keypos, t);
                     // SAFETY: the link is fresh, the lock is held for writing.
                     unsafe {
                         if found && row::overwrite(*at, tuple) {
-                            return;
+                            return Ok(());
                         }
                     }
                 }
@@ -416,7 +421,7 @@ impl Table {
                 let ready = (!flat).then(|| Row::new(tuple));
                 let mut rows = o.write();
                 if self.is_deleted() {
-                    return;
+                    return Err(Deleted);
                 }
                 if flat {
                     let key = Key::new(tuple.term_field(o.keypos + 1), t);
@@ -425,7 +430,7 @@ impl Table {
                     if let Some(at) = rows.get_ptr(&key)
                         && unsafe { row::overwrite(at, tuple) }
                     {
-                        return;
+                        return Ok(());
                     }
                 }
                 old = rows.put(ready.unwrap_or_else(|| Row::new(tuple)), o.keypos, t);
@@ -435,6 +440,7 @@ impl Table {
             }
         }
         drop(old);
+        Ok(())
     }
     /// Puts a row into its part, by the rules of the table's type. A row that it replaces goes to `old`.
     #[inline]
@@ -469,7 +475,7 @@ impl Table {
         }
     }
     /// Inserts a row unless its key is there; whether it did.
-    pub fn insert_new(&self, tuple: Word) -> bool {
+    pub fn insert_new(&self, tuple: Word) -> Result<bool, Deleted> {
         let t = &*self.tables;
         let key = tuple.term_field(self.options.keypos);
         let growth = match &self.store {
@@ -477,8 +483,11 @@ impl Table {
                 let hash = HashStore::hash(key, t);
                 let mut part = h.write(hash);
                 let (at, found) = part.link(hash, key, h.keypos, t);
-                if found || self.is_deleted() {
-                    return !found;
+                if self.is_deleted() {
+                    return Err(Deleted);
+                }
+                if found {
+                    return Ok(false);
                 }
                 // SAFETY: the link is fresh.
                 unsafe { part.insert(at, hash, Row::new(tuple)) };
@@ -487,18 +496,21 @@ impl Table {
             Store::Ordered(o) => {
                 let mut rows = o.write();
                 let found = rows.get(&Key::new(key, t)).is_some();
-                if found || self.is_deleted() {
-                    return !found;
+                if self.is_deleted() {
+                    return Err(Deleted);
+                }
+                if found {
+                    return Ok(false);
                 }
                 rows.put(Row::new(tuple), o.keypos, t);
                 rows.growth()
             }
         };
         self.charge(growth);
-        true
+        Ok(true)
     }
     /// Inserts several rows as one step, later ones over earlier ones; with `new` only when none of their keys is there.
-    pub fn insert_all(&self, tuples: &[Word], new: bool) -> bool {
+    pub fn insert_all(&self, tuples: &[Word], new: bool) -> Result<bool, Deleted> {
         let t = &*self.tables;
         let keypos = self.keypos();
         let mut old = Vec::new();
@@ -514,7 +526,7 @@ impl Table {
                     .collect();
                 let mut parts = h.write_all(rows.iter().map(|r| r.0));
                 if self.is_deleted() {
-                    return true;
+                    return Err(Deleted);
                 }
                 let taken = |(hash, row): &(u64, Row)| {
                     parts[HashStore::part_index(*hash)]
@@ -522,7 +534,7 @@ impl Table {
                         .is_some_and(|p| !p.find(*hash, row.element(keypos), keypos, t).is_null())
                 };
                 if new && rows.iter().any(taken) {
-                    return false;
+                    return Ok(false);
                 }
                 for (hash, row) in rows {
                     let Some(part) = &mut parts[HashStore::part_index(hash)] else {
@@ -539,11 +551,11 @@ impl Table {
                 let fresh: Vec<Row> = tuples.iter().map(|t| Row::new(*t)).collect();
                 let mut rows = o.write();
                 if self.is_deleted() {
-                    return true;
+                    return Err(Deleted);
                 }
                 let taken = |r: &Row| rows.get(&Key::new(r.element(keypos), t)).is_some();
                 if new && fresh.iter().any(taken) {
-                    return false;
+                    return Ok(false);
                 }
                 for row in fresh {
                     old.extend(rows.put(row, keypos, t));
@@ -553,7 +565,7 @@ impl Table {
         }
         self.charge(growth);
         drop(old);
-        true
+        Ok(true)
     }
     /// Whether there is a row of this key.
     pub fn member(&self, key: Word) -> bool {

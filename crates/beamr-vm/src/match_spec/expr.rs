@@ -269,7 +269,7 @@ impl Compiler<'_> {
             let n = parts.len() as u32 - 1;
             return self.built(&parts, keep, depth, Op::List(n), |c, w| {
                 let (tail, items) = w.split_last().unwrap_or((&Word::NIL, &[]));
-                c.constants.list_with_tail(items.iter().copied(), *tail)
+                c.constants().list_with_tail(items.iter().copied(), *tail)
             });
         }
         if let Some(elements) = t.as_tuple() {
@@ -280,7 +280,7 @@ impl Compiler<'_> {
                     if w.is_empty() {
                         beamr_term::empty_tuple()
                     } else {
-                        c.constants.tuple(w)
+                        c.constants().tuple(w)
                     }
                 });
             }
@@ -305,11 +305,11 @@ impl Compiler<'_> {
             return self.built(&pairs, keep, depth, Op::Map(n), |c, w| {
                 let pairs: Vec<(Word, Word)> = w.chunks(2).map(|p| (p[0], p[1])).collect();
                 let tables = c.tables;
-                maps::from_pairs(&mut c.constants, &pairs, tables)
+                maps::from_pairs(c.constants(), &pairs, tables)
             });
         }
         if let Some(n) = variable(t, self.tables) {
-            let index = self.variables.get(&n).copied();
+            let index = self.index_of(n);
             match index.filter(|i| self.bound[*i as usize]) {
                 Some(i) => {
                     self.code

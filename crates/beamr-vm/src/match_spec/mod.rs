@@ -21,7 +21,7 @@ pub mod key;
 mod pattern;
 mod run;
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 
 use beamr_abi::Ctx;
 use beamr_term::copy::{CopyMode, copy};
@@ -74,7 +74,7 @@ struct Clause {
     /// Variables that the pattern binds, ascending.
     bound: Vec<u32>,
     /// Guards, then the body.
-    code: Vec<Op>,
+    code: Cow<'static, [Op]>,
 }
 
 /// A compiled specification.
@@ -85,7 +85,7 @@ pub struct MatchSpec {
     registers: usize,
     dialect: Dialect,
     /// Where constants lie.
-    _constants: Fragment,
+    _constants: Option<Fragment>,
 }
 
 // SAFETY: constants are immutable once compiled, lie in the fragment that is owned, and refer to it and to
@@ -108,7 +108,7 @@ impl MatchSpec {
             variables: 0,
             registers: 1,
             dialect: Dialect::Table,
-            _constants: Fragment::with_capacity(0),
+            _constants: None,
         }
     }
     /// Compiles one pattern with the body `['$_']` or `['$$']`: `match` and `match_object`.
@@ -167,9 +167,9 @@ struct Compiler<'c> {
     lint: bool,
     errors: Vec<String>,
     refused: bool,
-    constants: Fragment,
-    /// Dense numbers of variables, in the order of their own numbers.
-    variables: HashMap<u64, u32>,
+    constants: Option<Fragment>,
+    /// Numbers of variables in ascending order: the index is the dense number.
+    variables: Vec<u64>,
     clauses: Vec<Clause>,
     registers: usize,
     // Of the clause at hand.
@@ -188,8 +188,8 @@ impl<'c> Compiler<'c> {
             lint,
             errors: Vec::new(),
             refused: false,
-            constants: Fragment::with_capacity(16),
-            variables: HashMap::new(),
+            constants: None,
+            variables: Vec::new(),
             clauses: Vec::new(),
             registers: 0,
             code: Vec::new(),
@@ -206,8 +206,22 @@ impl<'c> Compiler<'c> {
             _constants: self.constants,
         }
     }
+    fn constants(&mut self) -> &mut Fragment {
+        self.constants
+            .get_or_insert_with(|| Fragment::with_capacity(16))
+    }
     fn constant(&mut self, term: Word) -> Word {
-        copy(term, &mut self.constants, CopyMode::All)
+        if term.is_immediate() {
+            return term;
+        }
+        copy(term, self.constants(), CopyMode::All)
+    }
+    /// The dense number of a variable that some pattern has.
+    fn index_of(&self, variable: u64) -> Option<u32> {
+        self.variables
+            .binary_search(&variable)
+            .ok()
+            .map(|i| i as u32)
     }
     /// Notes an error; goes on when all errors are wanted.
     fn error(&mut self, text: impl FnOnce(&mut Self) -> String) -> Result<(), SpecError> {
@@ -297,17 +311,18 @@ impl<'c> Compiler<'c> {
         Ok(Clause {
             tests,
             bound,
-            code: std::mem::take(&mut self.code),
+            code: std::mem::take(&mut self.code).into(),
         })
     }
     fn pattern_clause(&mut self, pattern: Word, whole: bool) -> Result<Clause, SpecError> {
         let tests = self.pattern(pattern)?;
         let bound = self.bound_variables();
-        let op = if whole { Op::WholeCopy } else { Op::Bindings };
+        const WHOLE: &[Op] = &[Op::Body, Op::WholeCopy, Op::Return];
+        const BINDINGS: &[Op] = &[Op::Body, Op::Bindings, Op::Return];
         Ok(Clause {
             tests,
             bound,
-            code: vec![Op::Body, op, Op::Return],
+            code: if whole { WHOLE } else { BINDINGS }.into(),
         })
     }
     fn bound_variables(&self) -> Vec<u32> {

@@ -3,8 +3,6 @@
 //! Register 0 holds the term. A test looks at a *place*: a register, or a word behind the address that a register
 //! holds (an element of a tuple, head or tail of a cell). What a pattern does not care about costs nothing.
 
-use std::collections::BTreeSet;
-
 use beamr_term::{Subtag, Tables, Word, atoms, maps, order};
 
 use super::{Compiler, SpecError, variable};
@@ -42,7 +40,7 @@ pub(super) enum Test {
 impl Compiler<'_> {
     /// Numbers the variables of all patterns in ascending order.
     pub(super) fn collect_variables(&mut self, patterns: &[Word]) -> Result<(), SpecError> {
-        let mut found = BTreeSet::new();
+        let mut found = Vec::new();
         let mut rest = patterns.to_vec();
         while let Some(mut t) = rest.pop() {
             while let Some((h, tail)) = t.as_cons() {
@@ -50,14 +48,16 @@ impl Compiler<'_> {
                 t = tail;
             }
             if let Some(n) = variable(t, self.tables) {
-                found.insert(n);
+                found.push(n);
             } else if let Some(elements) = t.as_tuple() {
                 rest.extend_from_slice(elements);
             } else if t.is_map() {
                 rest.extend(maps::iter(t).map(|(_, v)| v));
             }
         }
-        self.variables = (0..).zip(found).map(|(i, n)| (n, i)).collect();
+        found.sort_unstable();
+        found.dedup();
+        self.variables = found;
         Ok(())
     }
     fn register(&mut self, used: &mut u32) -> u32 {
@@ -79,7 +79,7 @@ impl Compiler<'_> {
             }
             if let Some(n) = variable(t, self.tables) {
                 // All variables of all patterns were numbered.
-                let Some(i) = self.variables.get(&n).copied() else {
+                let Some(i) = self.index_of(n) else {
                     return Err(SpecError::Bad);
                 };
                 if std::mem::replace(&mut self.bound[i as usize], true) {

@@ -34,20 +34,22 @@ pub struct Outcome(pub Word);
 /// Scratch space for any number of runs of one specification.
 #[derive(Debug)]
 pub struct Machine {
-    registers: Vec<Word>,
-    variables: Vec<Word>,
-    /// Variables that were replaced by their copies.
-    copied: Vec<bool>,
+    /// Registers, then variables.
+    words: Vec<Word>,
+    registers: usize,
+    /// Variables that were replaced by their copies (as far as there are bits: others are copied each time).
+    copied: u64,
     stack: Vec<Word>,
 }
 
 impl Machine {
     /// Scratch space for `spec`.
     pub fn new(spec: &MatchSpec) -> Machine {
+        let registers = spec.registers.max(1);
         Machine {
-            registers: vec![Word::NIL; spec.registers.max(1)],
-            variables: vec![Word::NIL; spec.variables],
-            copied: vec![false; spec.variables],
+            words: vec![Word::NIL; registers + spec.variables],
+            registers,
+            copied: 0,
             stack: Vec::new(),
         }
     }
@@ -61,7 +63,7 @@ impl Machine {
     ) -> Option<Outcome> {
         let tables = ctx.tables();
         for clause in &spec.clauses {
-            self.registers[0] = match source {
+            self.words[0] = match source {
                 Source::Term(t) => t,
                 Source::Row(r) => r.tuple(),
                 Source::Arguments(tuple, list) => match clause.tests.first() {
@@ -69,15 +71,11 @@ impl Machine {
                     _ => list,
                 },
             };
-            if !pattern::matches(
-                &clause.tests,
-                &mut self.registers,
-                &mut self.variables,
-                tables,
-            ) {
+            let (registers, variables) = self.words.split_at_mut(self.registers);
+            if !pattern::matches(&clause.tests, registers, variables, tables) {
                 continue;
             }
-            self.copied.fill(false);
+            self.copied = 0;
             self.stack.clear();
             let host: Option<&mut dyn TraceHost> = match &mut host {
                 Some(h) => Some(&mut **h),
@@ -94,11 +92,13 @@ impl Machine {
         self.stack.pop().unwrap_or(Word::NIL)
     }
     fn variable_copy(&mut self, ctx: &mut Ctx, v: usize) -> Word {
-        if !self.copied[v] {
-            self.variables[v] = copy(self.variables[v], ctx, CopyMode::Share);
-            self.copied[v] = true;
+        let at = self.registers + v;
+        let bit = 1u64.checked_shl(v as u32).unwrap_or(0);
+        if self.copied & bit == 0 {
+            self.words[at] = copy(self.words[at], ctx, CopyMode::Share);
+            self.copied |= bit;
         }
-        self.variables[v]
+        self.words[at]
     }
     fn code(
         &mut self,
@@ -117,7 +117,7 @@ impl Machine {
             let value = match *op {
                 Op::Push(w) => w,
                 Op::PushCopy(w) => copy(w, ctx, CopyMode::Share),
-                Op::Var(v) => self.variables[v as usize],
+                Op::Var(v) => self.words[self.registers + v as usize],
                 Op::VarCopy(v) => self.variable_copy(ctx, v as usize),
                 Op::Whole => match source {
                     Source::Term(t) => t,
