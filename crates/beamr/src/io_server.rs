@@ -146,14 +146,11 @@ impl IoServer {
         };
         written.is_ok()
     }
-    fn encoding(ctx: &mut Ctx, w: Word) -> Option<bool> {
+    fn encoding(w: Word) -> Option<bool> {
         match w.as_atom()? {
             atoms::LATIN1 => Some(true),
             atoms::UNICODE | atoms::UTF8 => Some(false),
-            _ => {
-                let _ = ctx;
-                None
-            }
+            _ => None,
         }
     }
     fn put(&mut self, ctx: &mut Ctx, latin1: bool, data: Word, request: Word) {
@@ -262,7 +259,7 @@ impl IoServer {
         };
         let name = t.first().and_then(|n| n.as_atom());
         match (name, t) {
-            (Some(atoms::PUT_CHARS), [_, enc, data]) => match Self::encoding(ctx, *enc) {
+            (Some(atoms::PUT_CHARS), [_, enc, data]) => match Self::encoding(*enc) {
                 Some(latin1) => self.put(ctx, latin1, *data, request),
                 None => {
                     let r = atoms::REQUEST.word();
@@ -341,7 +338,7 @@ impl IoServer {
                     self.binary = *v == Word::TRUE;
                 }
                 (_, Some([k, v])) if k.as_atom() == Some(atoms::ENCODING) => {
-                    match Self::encoding(ctx, *v) {
+                    match Self::encoding(*v) {
                         Some(latin1) => self.latin1 = latin1,
                         None => {
                             let r = atoms::ENOTSUP.word();

@@ -12,7 +12,7 @@ use beamr_term::{Build, LiteralArea, LiteralError, Tables, Word, atoms};
 use super::image::{Image, ImageKey, Instance, Trust};
 use super::on_load;
 use crate::engine::{CodePos, Engine, EngineError};
-use crate::lower::{LowerEnv, LowerError, Lowered, lower};
+use crate::lower::{LowerEnv, LowerError, LowerFault, Lowered, lower};
 
 /// Images that may exist at a time: the size of every namespace's array of instances.
 #[cfg(target_pointer_width = "64")]
@@ -303,9 +303,6 @@ impl CodeServer {
         }
         let module = Module::decode(&BeamFile::parse(bytes)?)?;
         right_module(&module.name)?;
-        if trust == Trust::Untrusted {
-            validate(&module)?;
-        }
         let natives = self.natives_for(granted);
         let image = self.build(bytes.len(), |image_id| {
             let env = LowerEnv {
@@ -314,7 +311,10 @@ impl CodeServer {
                 trusted: trust == Trust::Trusted,
                 image_id,
             };
-            Ok(lower(&module, &env)?)
+            lower(&module, &env).map_err(|e| match e.what {
+                LowerFault::Invalid(_) => LoadError::Invalid(e.to_string()),
+                _ => e.into(),
+            })
         })?;
         let mut images = self.images.lock().unwrap_or_else(|e| e.into_inner());
         images.retain(|_, l| {
@@ -424,11 +424,4 @@ pub fn file_chunk(bytes: &[u8], name: &[u8; 4]) -> Option<Vec<u8>> {
 /// The MD5 of a module file (`code:module_md5/1`).
 pub fn file_md5(bytes: &[u8]) -> Option<[u8; 16]> {
     Some(Module::decode(&BeamFile::parse(bytes).ok()?).ok()?.md5)
-}
-
-/// Checks of a file that nobody vouches for.
-fn validate(module: &Module) -> Result<(), LoadError> {
-    beamr_file::validate(module)
-        .map(|_| ())
-        .map_err(|e| LoadError::Invalid(e.to_string()))
 }
