@@ -24,6 +24,8 @@ mod records;
 mod resources;
 mod support;
 mod unicode;
+#[cfg(feature = "zlib")]
+mod zlib;
 
 use beamr_abi::{NativeEntry, NativeTable, NativeTableError};
 use beamr_term::Release;
@@ -63,6 +65,8 @@ pub const TABLES: &[&[NativeEntry]] = &[
     prim_file::TABLE,
     records::TABLE,
     unicode::TABLE,
+    #[cfg(feature = "zlib")]
+    zlib::TABLE,
 ];
 
 /// All natives that exist in `release`.

@@ -300,7 +300,8 @@ fn crc32_combine_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 const ADLER_BASE: u32 = 65521;
 
-fn adler(seed: u32, bytes: &[u8]) -> u32 {
+/// The Adler-32 checksum of `bytes`, going on from `seed`.
+pub fn adler(seed: u32, bytes: &[u8]) -> u32 {
     let (mut a, mut b) = (seed & 0xFFFF, seed >> 16);
     for chunk in bytes.chunks(5552) {
         for x in chunk {
