@@ -8,6 +8,7 @@ use std::env;
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(beamr_loop)");
+    println!("cargo::rustc-check-cfg=cfg(beamr_machine)");
     println!("cargo::rerun-if-changed=build.rs");
     let unoptimised = env::var("OPT_LEVEL").is_ok_and(|l| l == "0");
     let wasm = env::var("CARGO_CFG_TARGET_FAMILY").is_ok_and(|f| f.contains("wasm"));
@@ -15,5 +16,11 @@ fn main() {
         .is_ok_and(|a| !matches!(a.as_str(), "x86_64" | "aarch64" | "riscv64"));
     if unoptimised || wasm || narrow || env::var_os("CARGO_FEATURE_LOOP").is_some() {
         println!("cargo::rustc-cfg=beamr_loop");
+        return;
+    }
+    // Where machine code exists, handlers may hand over to it (`beamr_vm::machine`).
+    let is = |key: &str, value: &str| env::var(key).is_ok_and(|v| v == value);
+    if is("CARGO_CFG_TARGET_ARCH", "x86_64") && is("CARGO_CFG_TARGET_OS", "linux") {
+        println!("cargo::rustc-cfg=beamr_machine");
     }
 }

@@ -17,7 +17,7 @@
 //! ensured by an earlier instruction, constants are alive as long as the code. Every `unsafe` in the
 //! handlers rests on this; they state only what goes beyond it.
 
-use beamr_abi::{Body, Raise, Regs, STACK_SLACK};
+use beamr_abi::{Body, Regs, STACK_SLACK};
 use beamr_term::Word;
 use beamr_vm::engine::CodePos;
 
@@ -43,12 +43,10 @@ pub(crate) struct Out {
     fc: i64,
 }
 
-/// Stop codes; anything above is the address of a native that wants a dirty thread.
-pub(crate) const STOP_PREEMPTED: usize = 0;
-/// See [`STOP_PREEMPTED`].
-pub(crate) const STOP_WAITING: usize = 1;
-/// See [`STOP_PREEMPTED`].
-pub(crate) const STOP_EXITED: usize = 2;
+pub(crate) use beamr_vm::engine::stop::{
+    EXITED as STOP_EXITED, PREEMPTED as STOP_PREEMPTED, WAITING as STOP_WAITING,
+};
+pub(crate) use beamr_vm::rt::plain_error;
 
 /// Bytes that must be free beyond what an instruction asks for.
 pub(crate) const SLACK_BYTES: usize = STACK_SLACK * 8;
@@ -74,7 +72,7 @@ pub(crate) struct M {
 /// The contract of [`beamr_vm::engine::Engine::run`].
 #[cfg(not(beamr_loop))]
 pub(crate) unsafe fn execute(m: M) -> usize {
-    m.jump(m.ip)
+    m.go(m.ip)
 }
 
 /// Runs from `ip` until the process stops; gives the stop code.
@@ -123,6 +121,23 @@ impl M {
             fc: self.fc,
         }
     }
+    /// Goes on at any position, of this engine or of machine code.
+    #[inline(always)]
+    pub unsafe fn go(self, ip: Ip) -> Out {
+        #[cfg(beamr_machine)]
+        if ip as usize & 4 != 0 {
+            return beamr_vm::machine::x86_64::enter_position(
+                ip, self.e, self.htop, self.p, self.fc,
+            );
+        }
+        self.jump(ip)
+    }
+    /// Returns to the position on top of the stack.
+    #[inline(always)]
+    pub unsafe fn ret(mut self) -> Out {
+        let to = self.pop();
+        self.go(to)
+    }
     /// Goes on behind this instruction of `words` words.
     #[inline(always)]
     pub unsafe fn next(self, words: usize) -> Out {
@@ -168,7 +183,7 @@ impl M {
             return self.stop(STOP_EXITED);
         }
         self.load();
-        self.jump(pos)
+        self.go(pos)
     }
 
     // ---- the process
@@ -244,6 +259,15 @@ impl M {
             return self.preempt(ip, live);
         }
         self.jump(ip)
+    }
+    /// The same where the target may be the handler of an exception.
+    #[inline(always)]
+    pub unsafe fn enter_any(mut self, ip: Ip, live: usize) -> Out {
+        self.fc -= 1;
+        if self.fc <= 0 {
+            return self.preempt(ip, live);
+        }
+        self.go(ip)
     }
     /// Gives up the slice; the process goes on at `ip` with `live` X registers.
     #[inline(always)]
@@ -491,16 +515,4 @@ pub(crate) unsafe fn save_process(p: *mut Regs, e: *mut u64, htop: *mut u64, ip:
     (*body).ip = ip;
     let x = std::slice::from_raw_parts(p.cast::<Word>(), live);
     (*body).args.save(x);
-}
-
-/// An error raised by an instruction (no frame of a native).
-pub(crate) fn plain_error(reason: Word) -> Raise {
-    Raise {
-        class: beamr_abi::ExceptionClass::Error,
-        reason,
-        info: beamr_abi::ErrorInfo::None,
-        trace: Word::NONE,
-        own_frame: false,
-        caller_args: Word::NONE,
-    }
 }

@@ -6,15 +6,9 @@ use beamr_vm::rt;
 
 use crate::glue;
 
-/// `erlang:apply/3`, for the trace of a failed fixed apply only.
-pub(crate) static APPLY: NativeEntry = NativeEntry::new("erlang", "apply", 3, never);
 /// `erlang:'!'/2`.
 pub(crate) static BANG: NativeEntry =
     NativeEntry::new("erlang", "!", 2, bang).needs(beamr_abi::Capability::Spawn);
-
-fn never(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
-    Err(ctx.badarg())
-}
 
 fn bang(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     match rt::send(ctx, args[0], args[1]) {

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::sync::{OnceLock, RwLock};
 
-use beamr_abi::{NativeClass, NativeEntry};
+use beamr_abi::NativeEntry;
 use beamr_vm::engine::{CodePos, Fixed};
+use beamr_vm::rt::{is_dirty, polls};
 
 use crate::machine::Handler;
 use crate::ops::calls::{self, Only};
@@ -23,19 +24,6 @@ pub(crate) fn native_words(entry: &'static NativeEntry, slots: u16) -> [u64; 3] 
         std::ptr::from_ref(entry) as usize as u64,
         entry.func as usize as u64,
     ]
-}
-
-/// Whether a call of this native looks for signals afterwards.
-pub(crate) fn polls(entry: &NativeEntry) -> bool {
-    matches!(
-        entry.capability,
-        beamr_abi::Capability::Spawn | beamr_abi::Capability::ProcessLocal
-    )
-}
-
-/// Whether this native runs on a dirty thread.
-pub(crate) fn is_dirty(entry: &NativeEntry) -> bool {
-    matches!(entry.class, NativeClass::DirtyCpu | NativeClass::DirtyIo)
 }
 
 /// The position of a native's stub.

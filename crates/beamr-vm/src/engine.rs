@@ -5,11 +5,15 @@
 //! * The BEAM stack grows down. `e[0..slots]` are the Y registers of the running function, the word behind
 //!   them is its return address. A code position is a 4-aligned word, so it carries the header tag
 //!   and a stack is scanned by tag alone: primary tag 00 is a position, a catch tag is a catch tag, everything else is a term.
-//! * Positions of interpreted code are 8-aligned addresses of code words; machine return addresses are 4
-//!   modulo 8. Interpreter code returns by popping one word: bit 2 tells which engine goes on. When the
-//!   interpreter enters machine code and the word on top of the stack is an interpreter position, it
+//! * Positions of interpreted code are 8-aligned addresses of code words. A function of machine code looks the same from
+//!   outside: its position is the 8-aligned address of a word that holds what the interpreter jumps to, and the machine code stands behind
+//!   it; so call sites, export slots, fun entries and saved processes do not tell engines apart. Every other machine position (return addresses,
+//!   handlers, receive loops) is 4 modulo 8. Interpreter code returns by popping one word: bit 2 tells which engine goes on. When the
+//!   interpreter enters a machine function and the word on top of the stack is an interpreter position, it
 //!   pushes the machine stub that pops it and re-enters the interpreter; so a frame is one word in either world
-//!   and tail calls between engines do not grow the stack.
+//!   and tail calls between engines do not grow the stack. Stubs belong to no function: traces pass them over
+//!   ([`crate::machine::is_stub`]).
+//! * A caller counts the reduction of a call before it hands over to a function of which it knows no more than the position.
 //! * A catch tag is the handler's index in its module ([`super::lower::Lowered::handlers`]); the module is that of the position
 //!   under which the frame runs (the current position for the topmost frame, else the return address below).
 //! * The bottom word of a stack is the position [`Fixed::NormalExit`].
@@ -27,6 +31,16 @@ use crate::lower::Lowered;
 
 /// A code position.
 pub type CodePos = *const u64;
+
+/// What the code of an engine gives back when it stops; anything above is the address of a native that wants a dirty thread.
+pub mod stop {
+    /// [`Stop::Preempted`](super::Stop::Preempted).
+    pub const PREEMPTED: usize = 0;
+    /// [`Stop::Waiting`](super::Stop::Waiting).
+    pub const WAITING: usize = 1;
+    /// [`Stop::Exited`](super::Stop::Exited).
+    pub const EXITED: usize = 2;
+}
 
 /// Positions that exist once per engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,6 +9,7 @@ pub mod engine;
 pub mod ets;
 pub mod gc;
 pub mod lower;
+pub mod machine;
 pub mod match_spec;
 pub mod namespace;
 pub mod native_process;

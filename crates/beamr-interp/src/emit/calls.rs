@@ -2,6 +2,7 @@
 
 use beamr_abi::NativeEntry;
 use beamr_vm::lower::op::{CallKind, Op, Src};
+use beamr_vm::rt;
 
 use super::code::{Constants, Emitter, by_kind, by_leave, by_src};
 use crate::machine::Handler;
@@ -105,9 +106,9 @@ fn tagged(e: &mut Emitter<'_>, src: Src, which: u16) {
 }
 
 fn call_native(e: &mut Emitter<'_>, native: &'static NativeEntry, kind: CallKind) {
-    let h: Handler = if stubs::is_dirty(native) {
+    let h: Handler = if rt::is_dirty(native) {
         by_leave!(kind, L => natives::call_dirty::<L>)
-    } else if stubs::polls(native) {
+    } else if rt::polls(native) {
         by_leave!(kind, L => natives::call_native_polled::<L>)
     } else {
         by_leave!(kind, L => natives::call_native::<L>)

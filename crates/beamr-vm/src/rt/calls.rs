@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use beamr_abi::{Ctx, ErrorInfo, ExceptionClass, Raise, Regs};
+use beamr_abi::{Ctx, ErrorInfo, Escape, NativeEntry, Regs};
 use beamr_term::{Atom, Build, ExportId, FunEntry, Subtag, Word, atoms};
 
 use crate::code::table::Ensured;
@@ -13,6 +13,7 @@ use crate::code::{Instance, ModuleTable};
 use crate::engine::CodePos;
 use crate::rt::WorkerCode;
 use crate::rt::exception::{raise, raise_undef};
+use crate::rt::natives::plain_error;
 
 /// Where to go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -193,7 +194,7 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
             let at = table.find(handler, atoms::UNDEFINED_LAMBDA, 3);
             if at.is_null() {
                 let reason = atoms::UNDEF.word();
-                return Target::raised(raise(regs, ip, plain(reason), None, None));
+                return Target::raised(raise(regs, ip, plain_error(reason), None, None));
             }
             let args = arguments(regs, arity);
             regs.x[0] = entry.module.word();
@@ -205,20 +206,9 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
     }
 }
 
-fn plain(reason: Word) -> Raise {
-    Raise {
-        class: ExceptionClass::Error,
-        reason,
-        info: ErrorInfo::None,
-        trace: Word::NONE,
-        own_frame: false,
-        caller_args: Word::NONE,
-    }
-}
-
 unsafe fn error(regs: &mut Regs, ip: CodePos, tag: Atom, value: Word) -> Target {
     let reason = regs.ctx.tuple(&[tag.word(), value]);
-    Target::raised(raise(regs, ip, plain(reason), None, None))
+    Target::raised(raise(regs, ip, plain_error(reason), None, None))
 }
 
 unsafe fn badarity(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> Target {
@@ -235,4 +225,164 @@ unsafe fn badarity(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> Tar
 pub unsafe fn fun_entry(ctx: &mut Ctx, image: u32, lambda: u32) -> *const FunEntry {
     let instance = (*ctx.instances.add(image as usize)).load(Ordering::Acquire);
     (&(*instance.cast::<Instance>()).funs)[lambda as usize]
+}
+
+/// The position of an export, loading or calling the error handler when need be. Registers are
+/// saved, and the return address is on the stack.
+///
+/// # Safety
+/// The contract of the module.
+#[inline(never)]
+pub unsafe fn export_or_undefined(regs: &mut Regs, ip: CodePos, id: u32, arity: usize) -> Target {
+    let pos = (*regs.ctx.exports.add(id as usize))
+        .load(Ordering::Acquire)
+        .cast_const();
+    if !pos.is_null() {
+        return Target { pos, live: arity };
+    }
+    let pos = resolve_export(regs, id);
+    if !pos.is_null() {
+        return Target { pos, live: arity };
+    }
+    match regs.ctx.tables().exports.mfa(id) {
+        Some((m, f, a)) => undefined(regs, ip, m.word(), f.word(), a as usize),
+        None => Target::raised(raise(
+            regs,
+            ip,
+            plain_error(atoms::UNDEF.word()),
+            None,
+            None,
+        )),
+    }
+}
+
+/// The position of a function by name; as [`export_or_undefined`].
+///
+/// # Safety
+/// The contract of the module.
+#[inline(never)]
+pub unsafe fn resolve_or_undefined(
+    regs: &mut Regs,
+    ip: CodePos,
+    module: Word,
+    function: Word,
+    arity: usize,
+) -> Target {
+    let pos = resolve(regs, module, function, arity);
+    if pos.is_null() {
+        return undefined(regs, ip, module, function, arity);
+    }
+    Target { pos, live: arity }
+}
+
+/// The export id of `fun M:F/A` with this arity.
+///
+/// # Safety
+/// The word is a term.
+pub unsafe fn export_fun(fun: Word, arity: usize) -> Option<u32> {
+    (fun.subtag() == Some(Subtag::Export) && fun.term_field(4).small_value() as usize == arity)
+        .then(|| fun.term_field(1).small_value() as u32)
+}
+
+/// A call of a fun that has no code yet, has another arity, or is no fun. After an exception x0 is
+/// [`Word::NONE`]; registers are saved, no return address is pushed.
+///
+/// # Safety
+/// The contract of the module.
+#[inline(never)]
+pub unsafe fn late_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> Target {
+    if arity == 0 {
+        regs.x[0] = Word::NIL;
+    }
+    bad_fun(regs, ip, fun, arity)
+}
+
+/// Whether [`fun_target`] finds code (or a function that is undefined) without an exception.
+///
+/// # Safety
+/// The contract of the module.
+pub unsafe fn is_callable(fun: Word, arity: usize) -> bool {
+    if fun.subtag() == Some(Subtag::Fun) {
+        let entry = &*(fun.field(1) as usize as *const FunEntry);
+        return entry.arity as usize == arity && !entry.code.load(Ordering::Acquire).is_null();
+    }
+    export_fun(fun, arity).is_some()
+}
+
+/// Where a trap to `fun` goes. Registers are saved, the return address is on the stack.
+///
+/// # Safety
+/// The contract of the module.
+#[inline(never)]
+pub unsafe fn fun_target(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> Target {
+    if let Some(id) = export_fun(fun, arity) {
+        return export_or_undefined(regs, ip, id, arity);
+    }
+    if fun.subtag() == Some(Subtag::Fun) {
+        let entry = &*(fun.field(1) as usize as *const FunEntry);
+        let code = entry.code.load(Ordering::Acquire).cast_const();
+        if entry.arity as usize == arity && !code.is_null() {
+            let free = fun.header().arity() - 1;
+            for i in 0..free {
+                regs.x[arity + i] = fun.term_field(2 + i);
+            }
+            return Target {
+                pos: code,
+                live: arity + free,
+            };
+        }
+    }
+    late_fun(regs, ip, fun, arity)
+}
+
+/// Puts the list x2 into x0.. and gives the position of x0:x1.
+///
+/// # Safety
+/// The contract of the module.
+#[inline(never)]
+pub unsafe fn spread(regs: &mut Regs, ip: CodePos) -> Target {
+    let (module, function, mut list) = (regs.x[0], regs.x[1], regs.x[2]);
+    let args = [module, function, list];
+    let mut n = 0;
+    // x255 is the last argument that a function can have.
+    while let Some((h, t)) = list.as_cons() {
+        if n > 255 {
+            break;
+        }
+        regs.x[n] = h;
+        n += 1;
+        list = t;
+    }
+    let too_many = list.is_cons();
+    if !module.is_atom() || !function.is_atom() || !list.is_nil() {
+        let reason = if too_many {
+            atoms::SYSTEM_LIMIT
+        } else {
+            atoms::BADARG
+        };
+        return Target::raised(apply_failed(regs, ip, reason, &args));
+    }
+    let pos = resolve(regs, module, function, n);
+    if pos.is_null() {
+        return undefined(regs, ip, module, function, n);
+    }
+    Target { pos, live: n }
+}
+
+/// For the trace of a failed fixed apply only.
+static APPLY: NativeEntry = NativeEntry::new("erlang", "apply", 3, never);
+
+fn never(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Err(ctx.badarg())
+}
+
+/// Raises an error of `erlang:apply/3` with these arguments.
+///
+/// # Safety
+/// The contract of the module.
+pub unsafe fn apply_failed(regs: &mut Regs, ip: CodePos, reason: Atom, args: &[Word]) -> CodePos {
+    let mut r = plain_error(reason.word());
+    r.own_frame = true;
+    r.info = ErrorInfo::Default;
+    raise(regs, ip, r, Some(&APPLY), Some(args))
 }

@@ -26,6 +26,7 @@ use beamr_term::{Alloc, Atom, Build, Header, Subtag, Word, atoms};
 use crate::code::CodeServer;
 use crate::code::server::View;
 use crate::engine::CodePos;
+use crate::machine::is_stub;
 use crate::rt::{Uncaught, WorkerCode};
 
 /// Raises an exception at `ip`: takes the trace, unwinds to the nearest handler. At the handler x0 is
@@ -257,7 +258,7 @@ unsafe fn gather(body: &Body, previous: usize, left: usize, mut give: impl FnMut
     let mut p = body.heap.stop;
     while p < body.heap.end && left > 0 {
         let w = *p as usize;
-        if w as u64 & 3 == PRIMARY_HEADER && w != previous && w != 0 {
+        if w as u64 & 3 == PRIMARY_HEADER && w != previous && w != 0 && !is_stub(w) {
             previous = w;
             give(Word::fixnum(w as i64 - 1));
             left -= 1;

@@ -10,10 +10,14 @@
 mod calls;
 mod exception;
 mod messages;
+mod natives;
 mod worker;
 
 pub use crate::gc::collect;
-pub use calls::{Target, bad_fun, fun_entry, resolve, resolve_export, undefined};
+pub use calls::{
+    Target, apply_failed, bad_fun, export_fun, export_or_undefined, fun_entry, fun_target,
+    is_callable, late_fun, resolve, resolve_export, resolve_or_undefined, spread, undefined,
+};
 pub use exception::{
     Frame, build_stacktrace, catch_value, panicked, raise, raw_trace_class, reraise, stack_frames,
 };
@@ -22,4 +26,5 @@ pub use messages::{
     marker_reserve, marker_use, next_message, normal_exit, poll_signals, remove_message, send,
     timeout, wait, wait_timeout,
 };
+pub use natives::{Step, escape, is_dirty, plain_error, polls, settle};
 pub use worker::{ApplyCache, NativeName, NativeNames, ProcessSide, Uncaught, WorkerCode};

@@ -4,6 +4,8 @@ mod code;
 mod engine;
 mod ets;
 mod hostile;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod native_spike;
 mod natives;
 mod traces;
 mod world;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use beamr_abi::NativeTable;
 use beamr_interp::Interp;
 use beamr_term::{AtomTable, Build, Fragment, Release, Tables, Word};
 use beamr_vm::code::loader::{LoaderError, ModuleFile, ModuleLoader};
@@ -50,9 +51,23 @@ impl World {
         files: &[(&'static str, &'static [u8])],
         trust: Trust,
     ) -> World {
+        let natives = beamr_natives::table(release).unwrap();
+        Self::with(release, files, trust, natives, VmOptions::default(), |_| {
+            Arc::new(Interp)
+        })
+    }
+    /// With other natives or another engine.
+    pub fn with(
+        release: Release,
+        files: &[(&'static str, &'static [u8])],
+        trust: Trust,
+        natives: NativeTable,
+        options: VmOptions,
+        engine: impl FnOnce(&Tables) -> Arc<dyn Engine>,
+    ) -> World {
         let tables = Tables::new(Arc::new(AtomTable::new(0)), release);
-        let engine: Arc<dyn Engine> = Arc::new(Interp);
-        let natives = Arc::new(beamr_natives::table(release).unwrap());
+        let engine = engine(&tables);
+        let natives = Arc::new(natives);
         let server = CodeServer::new(tables.clone(), engine.clone(), natives).unwrap();
         let files = Arc::new(Files {
             files: files.iter().copied().collect(),
@@ -71,7 +86,8 @@ impl World {
         };
         let options = VmOptions {
             workers: 0,
-            ..VmOptions::default()
+
+            ..options
         };
         let vm = Vm::new(parts, options).unwrap();
         World { vm, files }

@@ -1,0 +1,3 @@
+-module(spike_a).
+-define(OTHER, spike_b).
+-include("spike.hrl").

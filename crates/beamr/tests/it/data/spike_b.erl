@@ -1,0 +1,3 @@
+-module(spike_b).
+-define(OTHER, spike_a).
+-include("spike.hrl").
