@@ -9,7 +9,7 @@ use beamr_abi::{
     Capability, Ctx, Escape, NativeClass, NativeEntry, NativeFn, Pending, ReleaseSpan,
 };
 use beamr_term::bits::BitsView;
-use beamr_term::copy::{CopyMode, copy};
+use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::header::{REF_ALIAS, REF_MAGIC};
 use beamr_term::{Build, Subtag, Word, atoms, hash};
 use beamr_vm::door::Stream;
@@ -121,7 +121,7 @@ fn size_shared_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 }
 /// `copy_shared(Term)`, `copy_shared(Term, Literals)`.
 fn copy_shared(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    Ok(copy(args[0], ctx, CopyMode::All))
+    Ok(Copying::new(args[0], CopyMode::All).make(ctx))
 }
 /// `same(A, B)`: one and the same object.
 fn same_2(_: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
@@ -130,7 +130,7 @@ fn same_2(_: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `display(Term)`.
 fn display_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let limit = beamr_term::format::FormatLimit::NONE;
+    let limit = beamr_term::format::FormatLimit::LARGE;
     let mut out = beamr_term::format::format_term(ctx.tables(), args[0], limit);
     let term = text_of(ctx, &out);
     out.push(b'\n');
@@ -433,7 +433,9 @@ pub const TABLE: &[NativeEntry] = &[
     row("copy_shared", 1, copy_shared),
     row("copy_shared", 2, copy_shared),
     row("same", 2, same_2),
-    row("display", 1, display_1).releases(ReleaseSpan::until(25)),
+    row("display", 1, display_1)
+        .needs(Capability::ExternalIo)
+        .releases(ReleaseSpan::until(25)),
     row("interpreter_size", 0, interpreter_size_0),
     row("instructions", 0, instructions_0),
     row("breakpoint", 2, breakpoint_2),

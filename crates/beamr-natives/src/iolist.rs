@@ -4,7 +4,10 @@ use beamr_abi::{Ctx, Escape};
 use beamr_term::Word;
 use beamr_term::bits::{BitsView, BsBuilder};
 
+use beamr_vm::process::{has_room, run_walk};
+
 use crate::support::cost;
+use crate::walks::{Iolist, Wanted};
 
 /// One piece of an iolist.
 pub enum Piece {
@@ -19,14 +22,31 @@ pub enum Piece {
 pub enum IolistError {
     /// Not an iolist.
     Badarg,
+    /// More cells than the walk may visit (a shared list may be much longer than it is large).
+    TooLong,
 }
 
+/// Cells that natives visit which cannot give up their slice.
+const MAX_CELLS: u64 = 1 << 28;
+/// Cells that are visited in one go; longer iolists are walked slice by slice.
+pub const SHORT: u64 = 1 << 16;
+
 /// Calls `f` for each piece. Improper tails may be bitstrings, as OTP has it.
-pub fn walk(list: Word, mut f: impl FnMut(Piece)) -> Result<(), IolistError> {
+pub fn walk(list: Word, f: impl FnMut(Piece)) -> Result<(), IolistError> {
+    walk_some(list, MAX_CELLS, f)
+}
+
+/// [`walk`] over so many cells at most.
+pub fn walk_some(list: Word, cells: u64, mut f: impl FnMut(Piece)) -> Result<(), IolistError> {
     let mut stack: Vec<Word> = Vec::new();
     let mut at = list;
+    let mut left = cells;
     loop {
         while let Some((h, t)) = at.as_cons() {
+            if left == 0 {
+                return Err(IolistError::TooLong);
+            }
+            left -= 1;
             if let Some(b) = h.as_small() {
                 let Ok(b) = u8::try_from(b) else {
                     return Err(IolistError::Badarg);
@@ -65,15 +85,26 @@ pub fn walk(list: Word, mut f: impl FnMut(Piece)) -> Result<(), IolistError> {
 pub fn to_bits(ctx: &mut Ctx, list: Word, whole_bytes: bool) -> Result<Word, Escape> {
     let mut n = 0u64;
     let mut odd = false;
-    let walked = walk(list, |p| match p {
+    let walked = walk_some(list, SHORT, |p| match p {
         Piece::Byte(_) => n += 8,
         Piece::Bits(_, v) => {
             odd |= v.bit_size % 8 != 0;
             n += v.bit_size;
         }
     });
+    if walked == Err(IolistError::TooLong) {
+        let wanted = if whole_bytes {
+            Wanted::Bytes
+        } else {
+            Wanted::Bits
+        };
+        return run_walk(ctx, |_| Ok(Iolist::new(list, wanted)));
+    }
     if walked.is_err() || (odd && whole_bytes) {
         return Err(ctx.badarg());
+    }
+    if !has_room(ctx, (n / 8) as usize) {
+        return Err(ctx.system_limit());
     }
     ctx.bump(cost(n as usize / 8));
     let mut b = BsBuilder::new(ctx, n);

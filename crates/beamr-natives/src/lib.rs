@@ -24,6 +24,7 @@ mod records;
 mod resources;
 mod support;
 mod unicode;
+mod walks;
 #[cfg(feature = "zlib")]
 mod zlib;
 

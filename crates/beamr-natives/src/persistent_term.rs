@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::RwLock;
 
 use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending, ReleaseSpan};
-use beamr_term::copy::{CopyMode, copy, size_in_words};
+use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::{Build, LiteralArea, Word, atoms, hash, order};
 use beamr_vm::process::{slot_of, vm_of};
 use beamr_vm::registry;
@@ -71,8 +71,8 @@ fn store(ctx: &mut Ctx, key: Word, value: Word, existing: Existing) -> Result<Wo
     let at = slot_key(ctx, key);
     let t = terms(ctx);
     let tables = ctx.tables();
-    let words = size_in_words(key, CopyMode::All, usize::MAX).unwrap_or(0)
-        + size_in_words(value, CopyMode::All, usize::MAX).unwrap_or(0);
+    let copies = [key, value].map(|t| Copying::new(t, CopyMode::All));
+    let words: usize = copies.iter().map(Copying::words).sum();
     let mut inner = t.0.write().unwrap_or_else(|e| e.into_inner());
     let inner = &mut *inner;
     let list = inner.map.entry(at).or_default();
@@ -91,8 +91,7 @@ fn store(ctx: &mut Ctx, key: Word, value: Word, existing: Existing) -> Result<Wo
         return Err(ctx.system_limit());
     };
     ctx.bump(words as i64 / 16);
-    let key = copy(key, &mut builder, CopyMode::All);
-    let value = copy(value, &mut builder, CopyMode::All);
+    let [key, value] = copies.map(|c| c.make(&mut builder));
     let entry = Entry {
         key,
         value,

@@ -1,7 +1,7 @@
 //! Copying terms: how many words a copy takes, and making it.
 //!
-//! In here: flat copies (sharing inside a term is not kept; exponentially shared terms grow and
-//! are stopped by budgets). What is counted outside the heap stays shared: a copy of a big binary,
+//! In here: flat copies (sharing inside a term is not kept). [`Copying`] makes flat copies of ordinary terms and
+//! keeps the sharing of very large ones (`shared`), so that what it does is bounded by what the term takes where it is. What is counted outside the heap stays shared: a copy of a big binary,
 //! of a reference to a resource or of an identifier of another node holds one more count. Parts
 //! of big binaries become bitstrings over the same block, small parts are copied. The size and
 //! the copy follow one table ([`plan`]), so they agree to the word.
@@ -9,7 +9,11 @@
 //! Atoms, fun entries and export numbers are copied as they are: source and destination belong to
 //! one VM. Terms go to another VM by way of the external format.
 
+mod shared;
+
 use std::task::Poll;
+
+pub use shared::Copying;
 
 use crate::alloc::{Alloc, Build};
 use crate::bits::BitsView;
@@ -337,21 +341,6 @@ impl CopyWalk {
     fn object<A: Alloc + ?Sized>(&mut self, alloc: &mut A, t: Word, how: Plan) -> Word {
         let from = t.ptr();
         match how {
-            Plan::Keep => t,
-            Plan::Empty => empty_tuple(),
-            Plan::Raw(n) => {
-                let p = alloc.alloc(n + 1);
-                // SAFETY: as many fresh words as the object has; an off-heap object gets its count
-                // before it is linked.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(from, p, n + 1);
-                    if t.header().is_off_heap() {
-                        retain(p);
-                        alloc.off_heap().link(p);
-                    }
-                    Word::boxed(p)
-                }
-            }
             Plan::Fields { raw, arity } => {
                 let p = alloc.alloc(arity + 1);
                 // SAFETY: as many fresh words as the object has; the frame writes the rest.
@@ -365,29 +354,52 @@ impl CopyWalk {
                     Word::boxed(p)
                 }
             }
-            Plan::HeapBits(bits) => {
-                let (w, p) = alloc.heap_bits(bits);
-                if let Some(v) = BitsView::of(t) {
-                    // SAFETY: there is room for the bits.
-                    unsafe { v.copy_to(p, 0) };
+            _ => whole(alloc, t, how),
+        }
+    }
+}
+
+/// Copies a boxed object that has no terms to follow.
+fn whole<A: Alloc + ?Sized>(alloc: &mut A, t: Word, how: Plan) -> Word {
+    match how {
+        // Terms are not followed from here.
+        Plan::Keep | Plan::Fields { .. } => t,
+        Plan::Empty => empty_tuple(),
+        Plan::Raw(n) => {
+            let p = alloc.alloc(n + 1);
+            // SAFETY: as many fresh words as the object has; an off-heap object gets its count
+            // before it is linked.
+            unsafe {
+                std::ptr::copy_nonoverlapping(t.ptr(), p, n + 1);
+                if t.header().is_off_heap() {
+                    retain(p);
+                    alloc.off_heap().link(p);
                 }
-                w
+                Word::boxed(p)
             }
-            Plan::Slice(within_byte) => {
-                let under = t.term_field(1);
-                let Some(v) = BitsView::of(t) else { return t };
-                // SAFETY: more bits than a heap bitstring holds lie in a counted block, whose
-                // owner is alive.
-                let block = unsafe { BinaryRef::share(under.field(2) as usize as *mut Binary) };
-                let skip = v.bit_offset & 7;
-                // SAFETY: the first byte of the part lies in the block.
-                let data = unsafe { v.data.add((v.bit_offset >> 3) as usize) };
-                let slice = alloc.refc_slice(block, data, skip + v.bit_size);
-                if within_byte {
-                    alloc.sub_bits(slice, skip, v.bit_size)
-                } else {
-                    slice
-                }
+        }
+        Plan::HeapBits(bits) => {
+            let (w, p) = alloc.heap_bits(bits);
+            if let Some(v) = BitsView::of(t) {
+                // SAFETY: there is room for the bits.
+                unsafe { v.copy_to(p, 0) };
+            }
+            w
+        }
+        Plan::Slice(within_byte) => {
+            let under = t.term_field(1);
+            let Some(v) = BitsView::of(t) else { return t };
+            // SAFETY: more bits than a heap bitstring holds lie in a counted block, whose
+            // owner is alive.
+            let block = unsafe { BinaryRef::share(under.field(2) as usize as *mut Binary) };
+            let skip = v.bit_offset & 7;
+            // SAFETY: the first byte of the part lies in the block.
+            let data = unsafe { v.data.add((v.bit_offset >> 3) as usize) };
+            let slice = alloc.refc_slice(block, data, skip + v.bit_size);
+            if within_byte {
+                alloc.sub_bits(slice, skip, v.bit_size)
+            } else {
+                slice
             }
         }
     }

@@ -36,6 +36,11 @@ impl FormatLimit {
         items: i64::MAX,
         bytes: usize::MAX,
     };
+    /// More than anybody reads: what is longer is cut. A term that shares much inside may be endless in print.
+    pub const LARGE: FormatLimit = FormatLimit {
+        items: 1 << 24,
+        bytes: 64 << 20,
+    };
     /// A limit of items.
     pub const fn items(items: i64) -> FormatLimit {
         FormatLimit {

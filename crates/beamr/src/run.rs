@@ -158,7 +158,7 @@ fn report(system: &System, record: &ExitRecord) {
     if record.class == ExceptionClass::Error {
         return;
     }
-    let text = format_term(&system.vm.tables, record.reason.term, FormatLimit::NONE);
+    let text = format_term(&system.vm.tables, record.reason.term, FormatLimit::LARGE);
     system.complain(&format!(
         "beamr: the program ended with exit reason {}\n",
         String::from_utf8_lossy(&text)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use beamr_abi::Ctx;
 use beamr_interp::Interp;
 use beamr_natives::identity::Identity;
-use beamr_term::copy::{CopyMode, copy};
+use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::{AtomTable, Build, Fragment, Tables, Word, atoms};
 use beamr_vm::code::server::Capabilities;
 use beamr_vm::code::{CodeServer, LoadError, ModuleTable, Trust};
@@ -273,8 +273,8 @@ fn report_request(tables: &Tables, time_us: i64, level: Word, format: Word, args
     let head = format!("={level} REPORT==== {} ===\n", utc_text(time_us));
     let atom = |t: &str| tables.atoms.intern(t).map_or(Word::NIL, |a| a.word());
     Carried::build(256, |f| {
-        let format = copy(format, f, CopyMode::Share);
-        let args = copy(args, f, CopyMode::Share);
+        let format = Copying::new(format, CopyMode::Share).make(f);
+        let args = Copying::new(args, CopyMode::Share).make(f);
         let mut chars = format;
         let mut items = Vec::new();
         while let Some((h, t)) = chars.as_cons() {

@@ -3,11 +3,13 @@
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::bits::{self, BitsView};
 use beamr_term::{Build, Word};
+use beamr_vm::process::run_walk;
 use md5::{Digest, Md5};
 
-use crate::iolist::{self, Piece};
+use crate::iolist::{self, IolistError, Piece};
 use crate::md5_state::Md5State;
 use crate::support::{ListBuilder, cost, index};
+use crate::walks::{Iolist, Wanted};
 
 fn view(ctx: &mut Ctx, w: Word) -> Result<BitsView, Escape> {
     match BitsView::of(w) {
@@ -172,13 +174,16 @@ fn iolist_size_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     }
     let mut odd = false;
     let mut n = 0;
-    let walked = iolist::walk(args[0], |p| match p {
+    let walked = iolist::walk_some(args[0], iolist::SHORT, |p| match p {
         Piece::Byte(_) => n += 1,
         Piece::Bits(_, v) => {
             odd |= v.bit_size % 8 != 0;
             n += (v.bit_size / 8) as i64;
         }
     });
+    if walked == Err(IolistError::TooLong) {
+        return run_walk(ctx, |_| Ok(Iolist::new(args[0], Wanted::Size)));
+    }
     if walked.is_err() || odd {
         return Err(ctx.badarg());
     }

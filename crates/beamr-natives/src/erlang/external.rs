@@ -1,13 +1,16 @@
 //! `erlang`: the external term format and the hashes that OTP promises.
 
+use std::task::Poll;
+
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::bits::BitsView;
-use beamr_term::etf::{self, DecodeErrorKind, DecodeOptions, EncodeError, EncodeOptions, LocalRef};
+use beamr_term::etf::{self, DecodeErrorKind, DecodeOptions, EncodeOptions, LocalRef};
 use beamr_term::{Build, Word, atoms, hash};
-use beamr_vm::process::{RefKey, own, slot_of};
+use beamr_vm::process::{RefKey, own, resumes, run_walk, slot_of};
 
 use crate::resources;
 use crate::support::{cost, list_items, name};
+use crate::walks::{Encoding, ExternalSize, Hashing};
 
 /// Options of `term_to_binary/2` and its kin; `None` for an unknown one.
 fn encode_options(ctx: &mut Ctx, list: Word, sizes_only: bool) -> Result<EncodeOptions, Escape> {
@@ -66,51 +69,49 @@ fn local_secret(ctx: &Ctx) -> u64 {
     made.0
 }
 
-fn encode(ctx: &mut Ctx, term: Word, options: &EncodeOptions) -> Result<Vec<u8>, Escape> {
-    match etf::encode(term, ctx.tables(), options) {
-        Ok(bytes) => {
-            ctx.bump(cost(bytes.len()));
-            Ok(bytes)
-        }
-        Err(EncodeError::TooLarge(_) | EncodeError::SizeLimit) => Err(ctx.system_limit()),
-    }
+fn encode(ctx: &mut Ctx, term: Word, list: Word, iovec: bool) -> Result<Word, Escape> {
+    run_walk(ctx, |ctx| {
+        let options = encode_options(ctx, list, false)?;
+        Ok(Encoding {
+            walk: etf::Encoder::new(term, ctx.tables(), options),
+            iovec,
+        })
+    })
 }
 
 /// `term_to_binary(Term)`.
 fn term_to_binary_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    term_to_binary_2(ctx, &[args[0], Word::NIL])
+    encode(ctx, args[0], Word::NIL, false)
 }
 /// `term_to_binary(Term, Options)`.
 fn term_to_binary_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let options = encode_options(ctx, args[1], false)?;
-    let bytes = encode(ctx, args[0], &options)?;
-    Ok(ctx.binary(&bytes))
+    encode(ctx, args[0], args[1], false)
 }
 
 /// `term_to_iovec(Term)`.
 fn term_to_iovec_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    term_to_iovec_2(ctx, &[args[0], Word::NIL])
+    encode(ctx, args[0], Word::NIL, true)
 }
 /// `term_to_iovec(Term, Options)`: a list of one binary.
 fn term_to_iovec_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let b = term_to_binary_2(ctx, args)?;
-    Ok(ctx.cons(b, Word::NIL))
+    encode(ctx, args[0], args[1], true)
+}
+
+fn size(ctx: &mut Ctx, term: Word, list: Word) -> Result<Word, Escape> {
+    run_walk(ctx, |ctx| {
+        let options = encode_options(ctx, list, true)?;
+        let tables = ctx.tables();
+        Ok(ExternalSize(etf::SizeCounter::new(term, tables, &options)))
+    })
 }
 
 /// `external_size(Term)`.
 fn external_size_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    external_size_2(ctx, &[args[0], Word::NIL])
+    size(ctx, args[0], Word::NIL)
 }
 /// `external_size(Term, Options)`.
 fn external_size_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let options = encode_options(ctx, args[1], true)?;
-    match etf::external_size(args[0], ctx.tables(), &options) {
-        Ok(n) => {
-            ctx.bump(cost(n));
-            Ok(ctx.unsigned(n as u64))
-        }
-        Err(_) => Err(ctx.system_limit()),
-    }
+    size(ctx, args[0], args[1])
 }
 
 /// Decodes; gives the term and how many bytes it took.
@@ -214,11 +215,35 @@ fn dist_ext_to_term_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 // ---- hashes
 
+/// Steps that a hash takes at once.
+const QUICK: i64 = 1 << 12;
+
+fn phash2(
+    ctx: &mut Ctx,
+    term: Word,
+    range: u64,
+    result: fn(u64, u64) -> i64,
+) -> Result<Word, Escape> {
+    if !resumes(ctx) {
+        // Ordinary terms need nothing that stays.
+        let mut budget = QUICK;
+        if let Poll::Ready(h) = hash::Phash2Walk::new(term).step(ctx.tables(), &mut budget) {
+            ctx.bump(1 + (QUICK - budget) / 16);
+            return Ok(Word::fixnum(result(u64::from(h), range)));
+        }
+    }
+    run_walk(ctx, |_| {
+        Ok(Hashing {
+            walk: hash::Phash2Walk::new(term),
+            result,
+            range,
+        })
+    })
+}
+
 /// `phash2(Term)`: below 2^27.
 fn phash2_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let h = hash::phash2(args[0], ctx.tables());
-    ctx.bump(1);
-    Ok(Word::fixnum(i64::from(h & 0x7FF_FFFF)))
+    phash2(ctx, args[0], 1 << 27, |h, n| (h % n) as i64)
 }
 
 /// A range of 1 to 2^32.
@@ -232,15 +257,19 @@ fn range(ctx: &mut Ctx, w: Word) -> Result<u64, Escape> {
 /// `phash2(Term, Range)`.
 fn phash2_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let n = range(ctx, args[1])?;
-    let h = u64::from(hash::phash2(args[0], ctx.tables()));
-    Ok(Word::fixnum((h % n) as i64))
+    phash2(ctx, args[0], n, |h, n| (h % n) as i64)
 }
 
 /// `phash(Term, Range)`: from 1.
 fn phash_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let n = range(ctx, args[1])?;
-    let h = u64::from(hash::phash(args[0], ctx.tables()));
-    Ok(Word::fixnum((1 + h % n) as i64))
+    let range = range(ctx, args[1])?;
+    run_walk(ctx, |_| {
+        Ok(Hashing {
+            walk: hash::PhashWalk::new(args[0]),
+            result: |h, n| (1 + h % n) as i64,
+            range,
+        })
+    })
 }
 
 /// `dt_*`: there is no dynamic tracing; tags are empty.

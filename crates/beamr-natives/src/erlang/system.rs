@@ -89,7 +89,7 @@ fn bad_options(ctx: &mut Ctx) -> Escape {
 
 /// `display(Term)`.
 fn display_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let mut out = format::format_term(ctx.tables(), args[0], format::FormatLimit::NONE);
+    let mut out = format::format_term(ctx.tables(), args[0], format::FormatLimit::LARGE);
     out.extend_from_slice(b"\r\n");
     ctx.bump(out.len() as i64 / 32);
     // A stream that is closed loses the text, as in OTP.

@@ -640,6 +640,10 @@ impl Encoder {
     pub fn visit_roots(&mut self, f: impl FnMut(&mut Word)) {
         self.walk.visit_roots(f);
     }
+    /// Bytes written so far.
+    pub fn written(&self) -> usize {
+        self.walk.out.len()
+    }
     /// Goes on until done or `budget` is used up. Compressing is one step.
     pub fn step(
         &mut self,
@@ -682,21 +686,48 @@ pub fn encode(
     }
 }
 
-/// How many bytes [`encode`] gives (without compression); an upper bound for funs before OTP 26,
+/// Counts the bytes that [`encode`] gives (without compression), in steps; an upper bound for funs before OTP 26,
 /// as there.
+pub struct SizeCounter(Walk<Counter>);
+
+impl std::fmt::Debug for SizeCounter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SizeCounter({})", self.0.out.0)
+    }
+}
+
+impl SizeCounter {
+    /// Starts.
+    pub fn new(term: Word, tables: &Tables, options: &EncodeOptions) -> SizeCounter {
+        let head = if options.bare { 0 } else { 1 } + if options.local.is_some() { 5 } else { 0 };
+        let mut w = Walk::new(Counter(head), term, tables, options);
+        // The order of pairs does not change the size.
+        w.deterministic = false;
+        SizeCounter(w)
+    }
+    /// Shows every word that the walk holds.
+    pub fn visit_roots(&mut self, f: impl FnMut(&mut Word)) {
+        self.0.visit_roots(f);
+    }
+    /// Goes on until done or `budget` is used up.
+    pub fn step(&mut self, tables: &Tables, budget: &mut i64) -> Poll<Result<usize, EncodeError>> {
+        self.0
+            .step(tables, budget)
+            .map(|r| r.map(|()| self.0.out.0))
+    }
+}
+
+/// How many bytes [`encode`] gives; see [`SizeCounter`].
 pub fn external_size(
     term: Word,
     tables: &Tables,
     options: &EncodeOptions,
 ) -> Result<usize, EncodeError> {
-    let head = if options.bare { 0 } else { 1 } + if options.local.is_some() { 5 } else { 0 };
-    let mut w = Walk::new(Counter(head), term, tables, options);
-    // The order of pairs does not change the size.
-    w.deterministic = false;
+    let mut w = SizeCounter::new(term, tables, options);
     loop {
         let mut budget = UNLIMITED;
         if let Poll::Ready(r) = w.step(tables, &mut budget) {
-            return r.map(|()| w.out.0);
+            return r;
         }
     }
 }

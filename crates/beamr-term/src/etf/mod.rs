@@ -15,7 +15,7 @@ mod encode;
 mod inflate;
 
 pub use decode::{DecodeOptions, Decoder, LocalRef, decode};
-pub use encode::{EncodeError, EncodeOptions, Encoder, encode, external_size};
+pub use encode::{EncodeError, EncodeOptions, Encoder, SizeCounter, encode, external_size};
 
 /// First byte of an encoded term.
 pub const VERSION: u8 = 131;

@@ -6,6 +6,7 @@ use std::task::Poll;
 use super::Mode;
 use super::equal::same_fun;
 use super::hash_maps::{HashCompare, Next};
+use super::memo::{CELLS, Memo, REMEMBER_AFTER};
 use super::number::{compare_float, compare_integer_float};
 use crate::arith::compare_numbers;
 use crate::bits::BitsView;
@@ -31,7 +32,13 @@ pub struct CompareWalk {
     stack: Stack<Frame, 8>,
     maps: Vec<HashCompare>,
     now: Option<(Word, Word, Mode)>,
+    /// Pairs until the walk starts to remember.
+    patience: i64,
+    memo: Option<Box<Memo>>,
 }
+
+/// `next` of a frame that stands for two objects whose comparison ends there.
+const COMPLETE: usize = usize::MAX;
 
 /// What comparing two terms asks for next.
 enum Step {
@@ -50,10 +57,15 @@ impl CompareWalk {
             stack: Stack::new(),
             maps: Vec::new(),
             now: Some((a, b, mode)),
+            patience: REMEMBER_AFTER,
+            memo: None,
         }
     }
     /// Shows every word that the walk holds.
     pub fn visit_roots(&mut self, mut f: impl FnMut(&mut Word)) {
+        if let Some(memo) = &mut self.memo {
+            memo.clear();
+        }
         for e in self.stack.iter_mut() {
             if e.a.is_value() {
                 f(&mut e.a);
@@ -70,23 +82,47 @@ impl CompareWalk {
     }
     /// Goes on until done or `budget` is used up.
     pub fn step(&mut self, tables: &Tables, budget: &mut i64) -> Poll<Ordering> {
+        if self.memo.is_none() {
+            let mut first = (*budget).min(self.patience);
+            let before = first;
+            let done = self.walk::<false>(tables, &mut first);
+            *budget -= before - first;
+            self.patience -= before - first;
+            if done.is_ready() || self.patience > 0 {
+                return done;
+            }
+            self.memo = Some(Box::default());
+        }
+        self.walk::<true>(tables, budget)
+    }
+    fn walk<const REMEMBER: bool>(&mut self, tables: &Tables, budget: &mut i64) -> Poll<Ordering> {
         let Some((mut a, mut b, mut mode)) = self.now.take() else {
             return Poll::Ready(Ordering::Equal);
         };
+        // Cells since the last that is remembered.
+        let mut cells = CELLS;
         loop {
             let mut result = Ordering::Equal;
-            if a != b {
+            if a != b && !(REMEMBER && self.known(a, b, mode)) {
                 if *budget <= 0 {
                     self.now = Some((a, b, mode));
                     return Poll::Pending;
                 }
                 *budget -= 1;
+                if REMEMBER && (a.is_cons() && b.is_cons() || a.is_boxed() && b.is_boxed()) {
+                    cells += 1;
+                    if cells >= CELLS || !a.is_cons() {
+                        cells = 0;
+                        self.push(a, b, COMPLETE, mode);
+                    }
+                }
                 if a.is_cons() && b.is_cons() {
                     let (x, y) = (a.head(), b.head());
                     if x == y {
                         (a, b) = (a.tail(), b.tail());
                         continue;
                     }
+                    cells = CELLS;
                     self.push(a, b, 0, mode);
                     (a, b) = (x, y);
                     continue;
@@ -133,11 +169,20 @@ impl CompareWalk {
                     continue;
                 }
                 mode = top.mode;
+                if REMEMBER && top.next == COMPLETE {
+                    let (x, y) = (top.a, top.b);
+                    self.stack.pop();
+                    if let Some(memo) = &mut self.memo {
+                        memo.join(x, y, mode);
+                    }
+                    continue;
+                }
                 if top.a.is_cons() {
                     (a, b) = (top.a.tail(), top.b.tail());
                     self.stack.pop();
                     break;
                 }
+                cells = CELLS;
                 let n = top.a.header().arity();
                 let mut i = top.next;
                 while i <= n && top.a.field(i) == top.b.field(i) {
@@ -153,6 +198,11 @@ impl CompareWalk {
                 break;
             }
         }
+    }
+    /// Whether two objects are known to be equal.
+    fn known(&mut self, a: Word, b: Word, mode: Mode) -> bool {
+        let objects = a.is_cons() && b.is_cons() || a.is_boxed() && b.is_boxed();
+        objects && self.memo.as_mut().is_some_and(|m| m.same(a, b, mode))
     }
     #[inline]
     fn push(&mut self, a: Word, b: Word, next: usize, mode: Mode) {

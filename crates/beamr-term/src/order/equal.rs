@@ -3,6 +3,7 @@
 use std::task::Poll;
 
 use super::Mode;
+use super::memo::{CELLS, Memo, REMEMBER_AFTER};
 use super::number::compare_integer_float;
 use crate::arith::compare_numbers;
 use crate::bits::BitsView;
@@ -27,7 +28,13 @@ struct Frame {
 pub struct EqualWalk {
     stack: Stack<Frame, 8>,
     now: Option<(Word, Word, Mode)>,
+    /// Pairs until the walk starts to remember.
+    patience: i64,
+    memo: Option<Box<Memo>>,
 }
+
+/// `next` of a frame that stands for two objects whose comparison ends there.
+const COMPLETE: usize = usize::MAX;
 
 /// What comparing two boxed objects asks for next.
 enum Boxed {
@@ -42,10 +49,15 @@ impl EqualWalk {
         EqualWalk {
             stack: Stack::new(),
             now: Some((a, b, mode)),
+            patience: REMEMBER_AFTER,
+            memo: None,
         }
     }
     /// Shows every word that the walk holds.
     pub fn visit_roots(&mut self, mut f: impl FnMut(&mut Word)) {
+        if let Some(memo) = &mut self.memo {
+            memo.clear();
+        }
         for e in self.stack.iter_mut() {
             f(&mut e.a);
             f(&mut e.b);
@@ -57,9 +69,25 @@ impl EqualWalk {
     }
     /// Goes on until done or `budget` is used up.
     pub fn step(&mut self, tables: &Tables, budget: &mut i64) -> Poll<bool> {
+        if self.memo.is_none() {
+            let mut first = (*budget).min(self.patience);
+            let before = first;
+            let done = self.walk::<false>(tables, &mut first);
+            *budget -= before - first;
+            self.patience -= before - first;
+            if done.is_ready() || self.patience > 0 {
+                return done;
+            }
+            self.memo = Some(Box::default());
+        }
+        self.walk::<true>(tables, budget)
+    }
+    fn walk<const REMEMBER: bool>(&mut self, tables: &Tables, budget: &mut i64) -> Poll<bool> {
         let Some((mut a, mut b, mut mode)) = self.now.take() else {
             return Poll::Ready(true);
         };
+        // Cells since the last that is remembered.
+        let mut cells = CELLS;
         'walk: loop {
             // Compare `a` and `b`; leaving the block means that they are equal so far.
             'equal: {
@@ -71,12 +99,31 @@ impl EqualWalk {
                     return Poll::Pending;
                 }
                 *budget -= 1;
+                if REMEMBER
+                    && let Some(memo) = &mut self.memo
+                    && (a.is_cons() && b.is_cons() || a.is_boxed() && b.is_boxed())
+                {
+                    if memo.same(a, b, mode) {
+                        break 'equal;
+                    }
+                    cells += 1;
+                    if cells >= CELLS || !a.is_cons() {
+                        cells = 0;
+                        self.stack.push(Frame {
+                            a,
+                            b,
+                            next: COMPLETE,
+                            mode,
+                        });
+                    }
+                }
                 if a.is_cons() && b.is_cons() {
                     let (x, y) = (a.head(), b.head());
                     if x == y {
                         (a, b) = (a.tail(), b.tail());
                         continue 'walk;
                     }
+                    cells = CELLS;
                     self.stack.push(Frame {
                         a,
                         b,
@@ -115,11 +162,20 @@ impl EqualWalk {
                     return Poll::Ready(true);
                 };
                 mode = top.mode;
+                if REMEMBER && top.next == COMPLETE {
+                    let (x, y) = (top.a, top.b);
+                    self.stack.pop();
+                    if let Some(memo) = &mut self.memo {
+                        memo.join(x, y, mode);
+                    }
+                    continue;
+                }
                 if top.a.is_cons() {
                     (a, b) = (top.a.tail(), top.b.tail());
                     self.stack.pop();
                     break;
                 }
+                cells = CELLS;
                 let h = top.a.header();
                 let mut i = top.next;
                 while i <= h.arity() && top.a.field(i) == top.b.field(i) {

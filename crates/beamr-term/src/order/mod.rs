@@ -12,6 +12,7 @@
 mod compare;
 mod equal;
 mod hash_maps;
+mod memo;
 mod number;
 
 use std::cmp::Ordering;

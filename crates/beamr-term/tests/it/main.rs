@@ -9,4 +9,5 @@ mod hash;
 mod maps;
 mod number_text;
 mod order;
+mod sharing;
 mod text;

@@ -7,7 +7,7 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-use beamr_term::copy::{self, CopyMode};
+use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::off_heap::retain;
 use beamr_term::{Alloc, Header, OffHeap, Tables, Word, order};
 
@@ -21,9 +21,12 @@ pub struct RowData {
     pub(super) hash: u64,
     /// The first off-heap object.
     off_heap: *mut u64,
-    /// Words of terms.
+    /// Words of terms, and [`SHARES`].
     words: usize,
 }
+
+/// Set in `words` of a row that has objects more than once inside, which is endless perhaps when it is written out.
+const SHARES: usize = 1 << (usize::BITS - 1);
 
 const HEAD: usize = std::mem::size_of::<RowData>();
 
@@ -43,7 +46,7 @@ struct Bump {
     off_heap: OffHeap,
 }
 
-// SAFETY: the block has the size that `size_in_words` told for the same term, and copying needs no more.
+// SAFETY: the block has the size that `Copying` told for the same term, and copying needs no more.
 unsafe impl Alloc for Bump {
     #[inline]
     fn alloc(&mut self, words: usize) -> *mut u64 {
@@ -79,7 +82,9 @@ impl Row {
         if is_flat(tuple) {
             return Row::flat(tuple, tuple.header().arity());
         }
-        let words = copy::size_in_words(tuple, CopyMode::All, usize::MAX).unwrap_or(0);
+        let copying = Copying::new(tuple, CopyMode::All);
+        let words = copying.words();
+        let shares = if copying.keeps_sharing() { SHARES } else { 0 };
         let p = Row::allocate(words);
         // SAFETY: the copy fills the words before they are read.
         unsafe {
@@ -89,7 +94,7 @@ impl Row {
                 end: start.add(words),
                 off_heap: OffHeap::default(),
             };
-            let root = copy::copy(tuple, &mut b, CopyMode::All);
+            let root = copying.make(&mut b);
             // The root of a copy is its first object, so the address need not be kept.
             debug_assert!(
                 root.ptr() == start,
@@ -99,7 +104,7 @@ impl Row {
                 next: std::ptr::null_mut(),
                 hash: 0,
                 off_heap: b.off_heap.first,
-                words,
+                words: words | shares,
             });
             Row(p)
         }
@@ -229,12 +234,17 @@ impl RowData {
     /// Words of its terms.
     #[inline]
     pub fn words(&self) -> usize {
-        self.words
+        self.words & !SHARES
+    }
+    /// Whether copies of its terms must keep what they share.
+    #[inline]
+    pub fn shares(&self) -> bool {
+        self.words & SHARES != 0
     }
     /// Bytes of memory it holds, shared binaries not counted.
     #[inline]
     pub fn bytes(&self) -> usize {
-        HEAD + self.words * 8
+        HEAD + self.words() * 8
     }
     /// Shows address, size in bytes and count of each counted binary.
     pub fn binaries(&self, mut f: impl FnMut(u64, usize, usize)) {
@@ -255,7 +265,7 @@ impl RowData {
     }
     /// A copy of the tuple in a heap: the block moved as it is, pointers shifted.
     pub fn copy_to<A: Alloc + ?Sized>(&self, to: &mut A) -> Word {
-        let n = self.words;
+        let n = self.words();
         let from = self.start();
         let p = to.alloc(n);
         let (low, high) = (from as u64, from as u64 + n as u64 * 8);
@@ -304,7 +314,7 @@ impl Drop for Row {
                 }
                 .release_all();
             }
-            let l = layout(d.words);
+            let l = layout(d.words());
             dealloc(self.0.as_ptr().cast(), l);
         }
     }

@@ -247,6 +247,7 @@ impl Compiler<'_> {
         Ok(Some(Word::NIL))
     }
     fn expression(&mut self, t: Word, keep: bool, depth: usize) -> Result<Value, SpecError> {
+        self.visit()?;
         if depth > MAX_DEPTH {
             let shown = |c: &mut Self| {
                 let t = c.show(t);

@@ -24,7 +24,7 @@ mod run;
 use std::borrow::Cow;
 
 use beamr_abi::Ctx;
-use beamr_term::copy::{CopyMode, copy};
+use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::{Fragment, Tables, Word};
 
 pub use run::{Action, Machine, Outcome, Source, TraceHost, of_reference};
@@ -176,7 +176,12 @@ struct Compiler<'c> {
     code: Vec<Op>,
     bound: Vec<bool>,
     in_guard: bool,
+    /// Terms looked at.
+    visited: usize,
 }
+
+/// Terms that a specification may have when it is written out: what shares much inside may have far more than words.
+const MAX_TERMS: usize = 1 << 20;
 
 impl<'c> Compiler<'c> {
     fn new(ctx: &'c mut Ctx, dialect: Dialect, lint: bool) -> Compiler<'c> {
@@ -195,7 +200,16 @@ impl<'c> Compiler<'c> {
             code: Vec::new(),
             bound: Vec::new(),
             in_guard: false,
+            visited: 0,
         }
+    }
+    /// Counts a term.
+    fn visit(&mut self) -> Result<(), SpecError> {
+        self.visited += 1;
+        if self.visited > MAX_TERMS {
+            return Err(SpecError::TooDeep);
+        }
+        Ok(())
     }
     fn finish(self) -> MatchSpec {
         MatchSpec {
@@ -214,7 +228,7 @@ impl<'c> Compiler<'c> {
         if term.is_immediate() {
             return term;
         }
-        copy(term, self.constants(), CopyMode::All)
+        Copying::new(term, CopyMode::All).make(self.constants())
     }
     /// The dense number of a variable that some pattern has.
     fn index_of(&self, variable: u64) -> Option<u32> {

@@ -43,7 +43,9 @@ impl Compiler<'_> {
         let mut found = Vec::new();
         let mut rest = patterns.to_vec();
         while let Some(mut t) = rest.pop() {
+            self.visit()?;
             while let Some((h, tail)) = t.as_cons() {
+                self.visit()?;
                 rest.push(h);
                 t = tail;
             }
@@ -74,6 +76,7 @@ impl Compiler<'_> {
         let root = self.register(&mut used);
         let mut rest = vec![(Place::Register(root), pattern)];
         while let Some((at, t)) = rest.pop() {
+            self.visit()?;
             if t == atoms::UNDERSCORE.word() {
                 continue;
             }

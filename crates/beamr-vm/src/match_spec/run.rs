@@ -1,7 +1,7 @@
 //! Running a compiled specification.
 
 use beamr_abi::Ctx;
-use beamr_term::copy::{CopyMode, copy};
+use beamr_term::copy::{CopyMode, Copying, copy};
 use beamr_term::{Build, Subtag, Word, atoms, maps};
 
 use super::expr::Op;
@@ -40,6 +40,8 @@ pub struct Machine {
     /// Variables that were replaced by their copies (as far as there are bits: others are copied each time).
     copied: u64,
     stack: Vec<Word>,
+    /// Whether what is matched may be endless when written out.
+    shares: bool,
 }
 
 impl Machine {
@@ -51,6 +53,7 @@ impl Machine {
             registers,
             copied: 0,
             stack: Vec::new(),
+            shares: true,
         }
     }
     /// Runs the specification that this space is for. `None` when nothing matches. The value lies in the process heap.
@@ -62,6 +65,7 @@ impl Machine {
         mut host: Option<&mut dyn TraceHost>,
     ) -> Option<Outcome> {
         let tables = ctx.tables();
+        self.shares = !matches!(source, Source::Row(r) if !r.shares());
         for clause in &spec.clauses {
             self.words[0] = match source {
                 Source::Term(t) => t,
@@ -91,11 +95,19 @@ impl Machine {
         // The compiler keeps the stack balanced.
         self.stack.pop().unwrap_or(Word::NIL)
     }
+    #[inline]
+    fn copy(&self, ctx: &mut Ctx, w: Word) -> Word {
+        if self.shares {
+            Copying::new(w, CopyMode::Share).make(ctx)
+        } else {
+            copy(w, ctx, CopyMode::Share)
+        }
+    }
     fn variable_copy(&mut self, ctx: &mut Ctx, v: usize) -> Word {
         let at = self.registers + v;
         let bit = 1u64.checked_shl(v as u32).unwrap_or(0);
         if self.copied & bit == 0 {
-            self.words[at] = copy(self.words[at], ctx, CopyMode::Share);
+            self.words[at] = self.copy(ctx, self.words[at]);
             self.copied |= bit;
         }
         self.words[at]
@@ -116,7 +128,7 @@ impl Machine {
             pc += 1;
             let value = match *op {
                 Op::Push(w) => w,
-                Op::PushCopy(w) => copy(w, ctx, CopyMode::Share),
+                Op::PushCopy(w) => Copying::new(w, CopyMode::Share).make(ctx),
                 Op::Var(v) => self.words[self.registers + v as usize],
                 Op::VarCopy(v) => self.variable_copy(ctx, v as usize),
                 Op::Whole => match source {
@@ -125,9 +137,9 @@ impl Machine {
                     Source::Arguments(_, list) => list,
                 },
                 Op::WholeCopy => match source {
-                    Source::Term(t) => copy(t, ctx, CopyMode::Share),
+                    Source::Term(t) => Copying::new(t, CopyMode::Share).make(ctx),
                     Source::Row(r) => r.copy_to(ctx),
-                    Source::Arguments(_, list) => copy(list, ctx, CopyMode::Share),
+                    Source::Arguments(_, list) => Copying::new(list, CopyMode::Share).make(ctx),
                 },
                 Op::Bindings => {
                     let mut list = Word::NIL;
@@ -166,7 +178,7 @@ impl Machine {
                     let value = f(ctx, &self.stack[at..]);
                     self.stack.truncate(at);
                     match value {
-                        Ok(w) if keep && !w.is_immediate() => copy(w, ctx, CopyMode::Share),
+                        Ok(w) if keep && !w.is_immediate() => self.copy(ctx, w),
                         Ok(w) => w,
                         Err(_) => {
                             drop(ctx.take_pending());

@@ -1,6 +1,6 @@
 //! A term on its way between processes: immediate, literal, or in a fragment of its own.
 
-use beamr_term::copy::{CopyMode, copy, size_in_words};
+use beamr_term::copy::{CopyMode, Copying};
 
 use beamr_term::{Alloc, Fragment, Word, empty_tuple, is_literal};
 
@@ -37,8 +37,8 @@ impl Carried {
                 fragment: None,
             };
         }
-        let words = size_in_words(term, CopyMode::Share, usize::MAX).unwrap_or(0);
-        if words == 0 {
+        let copying = Copying::new(term, CopyMode::Share);
+        if copying.words() == 0 {
             // A literal, or an empty tuple, for which the shared one goes.
             let term = if is_literal(term.ptr()) {
                 term
@@ -50,8 +50,8 @@ impl Carried {
                 fragment: None,
             };
         }
-        let mut fragment = Box::new(Fragment::with_capacity(words));
-        let term = copy(term, &mut *fragment, CopyMode::Share);
+        let mut fragment = Box::new(Fragment::with_capacity(copying.words()));
+        let term = copying.make(&mut *fragment);
         Carried {
             term,
             fragment: Some(fragment),
@@ -83,7 +83,7 @@ impl Carried {
     }
     /// Copies the term into a heap.
     pub fn copy_into(&self, heap: &mut impl Alloc) -> Word {
-        copy(self.term, heap, CopyMode::Share)
+        Copying::new(self.term, CopyMode::Share).make(heap)
     }
     /// The term as a message.
     pub fn into_message(self) -> Message {

@@ -23,6 +23,7 @@ mod mailbox;
 mod side;
 mod small_map;
 pub mod spawn;
+mod walk;
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub use ids::{ProcId, RefKey};
 pub use mailbox::{Mailbox, Message};
 pub use side::VmProcessSide;
 pub use small_map::SmallMap;
+pub use walk::{NativeWalk, has_room, resumes, run_walk};
 
 use crate::native_process::NativeProcess;
 use crate::sched::Worker;
@@ -356,6 +358,8 @@ pub struct Process {
     pub label: Word,
     /// A word that a native keeps over its own `Pending::Wait` (a root), or `NONE`.
     pub native_state: Word,
+    /// The long walk of a native that gave up its slice ([`run_walk`]).
+    pub(crate) walk: Option<Box<dyn NativeWalk>>,
     /// Why it ended, in its own heap, until the exit procedure took it.
     pub(crate) ended: Option<Box<exit::Ended>>,
 }
@@ -452,7 +456,7 @@ pub fn vm_of<'a>(ctx: &Ctx) -> &'a Arc<Vm> {
 
 /// A copy of a term in another heap of this VM.
 pub(crate) fn copy_term(term: Word, heap: &mut impl Alloc) -> Word {
-    beamr_term::copy::copy(term, heap, beamr_term::copy::CopyMode::Share)
+    beamr_term::copy::Copying::new(term, beamr_term::copy::CopyMode::Share).make(heap)
 }
 
 #[cfg(test)]

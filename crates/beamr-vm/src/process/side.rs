@@ -21,6 +21,9 @@ impl ProcessSide for VmProcessSide {
                 visit(std::slice::from_mut(w));
             }
         }
+        if let Some(walk) = &mut p.walk {
+            walk.visit_roots(&mut |w| visit(std::slice::from_mut(w)));
+        }
         let slot = p.slot();
         // Adopted messages lie in the heap. A body that is away on a dirty thread adopts none, and the runner's part
         // must not be touched from there: dirty natives are not collected while they run.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use beamr_abi::{Body, Ctx, Escape, STACK_SLACK, SavedArgs};
 use beamr_sync::Priority;
 use beamr_sync::prim::Arc as SyncArc;
-use beamr_term::copy::{CopyMode, size_in_words};
+use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::{Alloc, Atom, Build, Word, atoms};
 
 use super::{
@@ -277,12 +277,11 @@ pub(crate) fn make(
         .min_heap_size
         .unwrap_or_else(|| vm.defaults.min_heap_size.load(Relaxed));
     let leader_words = if group_leader.is_immediate() { 0 } else { 8 };
-    let need = match &start {
-        Start::Apply(_, _, args) => size_in_words(*args, CopyMode::Share, usize::MAX).unwrap_or(0),
-        Start::Native(_) => 0,
-    } + leader_words
-        + STACK_SLACK
-        + 1;
+    let copying = match &start {
+        Start::Apply(_, _, args) => Copying::new(*args, CopyMode::Share),
+        Start::Native(_) => Copying::new(Word::NIL, CopyMode::Share),
+    };
+    let need = copying.words() + leader_words + STACK_SLACK + 1;
     let (max_size, max_heap) = options.max_heap_size.unwrap_or_else(|| {
         *vm.defaults
             .max_heap_size
@@ -308,7 +307,7 @@ pub(crate) fn make(
     let mut args = SavedArgs::default();
     match start {
         Start::Apply(m, f, a) => {
-            let list = copy_term(a, &mut heap);
+            let list = copying.make(&mut heap);
             args.save(&[m, f, list]);
             o.initial_call = (
                 m.as_atom().unwrap_or(atoms::UNDEFINED),
@@ -342,6 +341,7 @@ pub(crate) fn make(
         charged: 0,
         label: Word::NONE,
         native_state: Word::NONE,
+        walk: None,
         ended: None,
     });
     let bytes = heap_bytes(&body.body.heap) as isize;

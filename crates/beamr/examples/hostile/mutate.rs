@@ -464,7 +464,7 @@ impl Mutant<'_> {
                 list @ Arg::Alloc(_) => self.alloc_at(r, list),
                 Arg::U(n) => {
                     let new = match r.below(3) {
-                        0 => n + 1,
+                        0 => n.wrapping_add(1),
                         1 => n.saturating_sub(1),
                         _ => {
                             let bits = r.below(25);

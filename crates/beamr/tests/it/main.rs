@@ -1,6 +1,7 @@
 //! Whole VMs: files in, results out.
 
 mod code;
+mod deep;
 mod engine;
 mod ets;
 mod hostile;
