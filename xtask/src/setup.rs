@@ -81,6 +81,39 @@ pub fn packages() -> Result<(), String> {
     }
 }
 
+/// Where the standard library of wasm32 comes from.
+pub enum WasmStd {
+    /// It is part of the toolchain.
+    Installed,
+    /// It is compiled from the sources of Debian's own compiler.
+    Sources,
+    /// There is none.
+    Missing(String),
+}
+
+/// Looks for the standard library of wasm32; installs its sources from Debian's packages where the toolchain has none.
+pub fn wasm_std() -> WasmStd {
+    let out = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target"])
+        .arg("wasm32-unknown-unknown")
+        .output();
+    let dir = out.map_or_else(|_| Vec::new(), |o| o.stdout);
+    let dir = PathBuf::from(String::from_utf8_lossy(&dir).trim());
+    if dir.is_absolute() && dir.is_dir() {
+        return WasmStd::Installed;
+    }
+    // Debian has two compilers: that of the browser is new enough.
+    let sources = || Path::new("/usr/lib/rustlib/src/rust/library/Cargo.lock").is_file();
+    if Path::new("/usr/bin/rustc").is_file() && sources() {
+        return WasmStd::Sources;
+    }
+    match apt(&["rustc-web", "rust-web-src", "lld"]) {
+        Ok(()) if sources() => WasmStd::Sources,
+        Ok(()) => WasmStd::Missing("the packages hold no sources".into()),
+        Err(e) => WasmStd::Missing(e),
+    }
+}
+
 /// The OTP root: `$BEAMR_OTP_ROOT`, that of the `erl` on PATH, or a fresh installation.
 pub fn otp() -> Result<PathBuf, String> {
     if let Some(r) = std::env::var_os("BEAMR_OTP_ROOT") {

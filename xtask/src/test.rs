@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that CI runs, in parts.
 
-use crate::setup::{cargo, otp, packages, run};
+use crate::setup::{WasmStd, cargo, otp, packages, run, wasm_std};
 
 const PARTS: &[(&str, fn() -> Result<(), String>)] = &[
     ("fmt", fmt),
@@ -54,7 +54,7 @@ fn unit() -> Result<(), String> {
     ]))
 }
 
-/// The cooperative build: the term and interpreter tests without threads.
+/// The cooperative build: what needs no threads runs the same tests without them, and compiles for wasm32.
 fn features() -> Result<(), String> {
     run(&mut cargo(&[
         "test",
@@ -63,8 +63,37 @@ fn features() -> Result<(), String> {
         "beamr-term",
         "-p",
         "beamr-interp",
+        "-p",
+        "beamr-vm",
+        "-p",
+        "beamr",
         "--no-default-features",
-    ]))
+    ]))?;
+    let check = &[
+        "check",
+        "--quiet",
+        "--target",
+        "wasm32-unknown-unknown",
+        "-p",
+        "beamr-natives",
+        "-p",
+        "beamr-interp",
+        "-p",
+        "beamr",
+        "--no-default-features",
+    ];
+    match wasm_std() {
+        WasmStd::Installed => run(&mut cargo(check)),
+        WasmStd::Sources => run(cargo(check)
+            .arg("-Zbuild-std=std,panic_abort")
+            .env("RUSTC", "/usr/bin/rustc")
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("CARGO_TARGET_DIR", crate::setup::target().join("wasm"))),
+        WasmStd::Missing(why) => {
+            println!("wasm32 is NOT checked: {why}");
+            Ok(())
+        }
+    }
 }
 
 /// Concurrency models of `beamr-sync` under loom.

@@ -41,6 +41,7 @@ fn try_run(m: &ArgMatches) -> Result<ExitCode, Box<dyn std::error::Error>> {
         .extend(m.get_many::<PathBuf>("pa").into_iter().flatten().cloned());
     options.workers = match m.get_one::<u16>("schedulers") {
         Some(n) => usize::from(*n),
+        None if options.workers == 0 => 0,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
     options.halt_exits = true;

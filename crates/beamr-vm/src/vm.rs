@@ -23,6 +23,7 @@ use crate::process::{Carried, MaxHeap, ProcId, Runnable, Slot};
 use crate::registry::Registry;
 use crate::rt::ProcessSide;
 use crate::sched::dirty::DirtyPools;
+use crate::sched::threads::{DEFAULT_WORKERS, Threads};
 use crate::sched::{Turn, Worker};
 use crate::signal::{ExitKind, Signal, handle, push};
 use crate::timer::{MessageTimers, TICK, TimerEvent};
@@ -30,7 +31,7 @@ use crate::timer::{MessageTimers, TICK, TimerEvent};
 /// Sizes and limits of a VM.
 #[derive(Clone, Debug)]
 pub struct VmOptions {
-    /// Worker threads; 0 makes the VM cooperative.
+    /// Worker threads; 0 makes the VM cooperative (as every VM of a build without the feature `threads` is).
     pub workers: usize,
     /// Threads for dirty CPU natives; 0 runs them on the workers.
     pub dirty_cpu: usize,
@@ -56,7 +57,7 @@ pub struct VmOptions {
 impl Default for VmOptions {
     fn default() -> Self {
         VmOptions {
-            workers: 1,
+            workers: DEFAULT_WORKERS,
             dirty_cpu: 0,
             dirty_io: 0,
             dirty_disabled: false,
@@ -228,7 +229,7 @@ pub struct Vm {
     pub(crate) stopping: AtomicBool,
     halted: OnceLock<Halt>,
     namespaces: RwLock<Vec<Arc<Namespace>>>,
-    threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+    pub(crate) threads: Threads,
     cooperative: Mutex<Option<Turn>>,
     started_ns: i64,
     refs: AtomicU64,
@@ -287,12 +288,21 @@ impl Extensions {
 
 /// A thread of the VM could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start the thread {name}: {source}")]
-pub struct StartError {
-    /// Which thread.
-    pub name: String,
-    /// Why.
-    pub source: std::io::Error,
+pub enum StartError {
+    /// The operating system refused.
+    #[error("cannot start the thread {name}: {source}")]
+    Thread {
+        /// Which thread.
+        name: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The build has none (feature `threads`): a VM of it has no workers and no dirty threads.
+    #[error("this build has no threads: {name} cannot be started")]
+    NoThreads {
+        /// Which thread was asked for.
+        name: String,
+    },
 }
 
 /// Why waiting for a process ended without its exit.
@@ -304,6 +314,10 @@ pub enum WaitError {
     /// The time is over.
     #[error("the process still runs")]
     Timeout,
+    /// A cooperative VM has nothing to run before its next timer, and its door cannot let time pass: the host drives it with
+    /// [`Vm::run_until_idle`].
+    #[error("the process waits for a timer, and nothing here can sleep")]
+    CannotBlock,
     /// A cooperative VM has nothing to run, no timer, and the process waits.
     #[error("the process waits and nothing will wake it")]
     Stuck,
@@ -360,7 +374,7 @@ impl Vm {
             stopping: AtomicBool::new(false),
             halted: OnceLock::new(),
             defaults: Defaults::new(&options),
-            threads: Mutex::default(),
+            threads: Threads::default(),
             cooperative: Mutex::new(None),
             started_ns,
             refs: AtomicU64::new(0),
@@ -369,36 +383,20 @@ impl Vm {
             next_queue: AtomicU32::new(0),
             options,
         });
-        let mut threads = Vec::new();
         for (index, parker) in parkers.into_iter().enumerate() {
             let shared = vm.clone();
             let run = move || Turn::new(&shared, Some(index)).run_worker(parker);
-            match vm.thread(format!("beamr-worker-{index}"), run) {
-                Ok(t) => threads.push(t),
-                Err(e) => {
-                    *vm.threads.lock().unwrap_or_else(|e| e.into_inner()) = threads;
-                    vm.shutdown();
-                    return Err(e);
-                }
+            let name = format!("beamr-worker-{index}");
+            if let Err(e) = vm.threads.start(name, vm.options.thread_stack, run) {
+                vm.shutdown();
+                return Err(e);
             }
         }
-        *vm.threads.lock().unwrap_or_else(|e| e.into_inner()) = threads;
         if let Err(e) = vm.dirty.start(&vm) {
             vm.shutdown();
             return Err(e);
         }
         Ok(vm)
-    }
-    pub(crate) fn thread(
-        &self,
-        name: String,
-        run: impl FnOnce() + Send + 'static,
-    ) -> Result<std::thread::JoinHandle<()>, StartError> {
-        std::thread::Builder::new()
-            .name(name.clone())
-            .stack_size(self.options.thread_stack)
-            .spawn(run)
-            .map_err(|source| StartError { name, source })
     }
     /// A worker structure for a thread that is none: for the host's calls.
     pub fn guest(self: &Arc<Vm>) -> Box<Worker> {
@@ -625,7 +623,9 @@ impl Vm {
             let left = deadline.map_or(next, |d| {
                 next.min(Duration::from_nanos(d.saturating_sub(now)))
             });
-            self.door.pause(left);
+            if !self.door.pause(left) {
+                return Err(WaitError::CannotBlock);
+            }
         }
     }
     /// Runs a cooperative VM on the calling thread until nothing is runnable, or for `max_turns` turns. A
@@ -682,11 +682,7 @@ impl Vm {
         self.stopping.store(true, Ordering::Release);
         self.dirty.stop();
         self.idle.wake_all();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(|e| e.into_inner()));
-        for t in threads {
-            // A worker that panicked has said so.
-            let _ = t.join();
-        }
+        self.threads.join();
         self.dirty.join();
         drop(
             self.cooperative

@@ -17,6 +17,8 @@ use beamr_vm::process::{Carried, RefKey};
 use beamr_vm::rt;
 use beamr_vm::vm::Vm;
 
+use crate::input::{self, Reading};
+
 /// A request being served.
 struct Job {
     /// `{From, ReplyAs}`.
@@ -485,32 +487,18 @@ impl IoServer {
         }
         Some(at)
     }
-    /// Makes sure that the reader thread runs.
+    /// Makes sure that input comes.
     fn want_input(&mut self, ctx: &mut Ctx) {
         if self.reader || self.eof {
             return;
         }
-        self.reader = true;
-        let (vm, door, me) = (self.vm.clone(), self.door.clone(), ctx.self_pid());
-        let spawned = std::thread::Builder::new()
-            .name("beamr-stdin".into())
-            .spawn(move || {
-                let mut buffer = vec![0u8; 64 * 1024];
-                loop {
-                    let n = door.read(&mut buffer).unwrap_or(0);
-                    let Some(vm) = vm.upgrade() else { return };
-                    let message = Carried::build(n / 8 + 16, |f| {
-                        let bytes = f.binary(&buffer[..n]);
-                        f.tuple(&[atoms::FILE.word(), atoms::USER.word(), bytes])
-                    });
-                    if !vm.send(me, message) || n == 0 {
-                        return;
-                    }
-                }
-            });
-        if spawned.is_err() {
-            self.eof = true;
-            self.go_on(ctx);
+        match input::read(&self.vm, &self.door, ctx.self_pid()) {
+            Reading::All => self.reader = true,
+            Reading::Once => {}
+            Reading::Nothing => {
+                self.eof = true;
+                self.go_on(ctx);
+            }
         }
     }
 
@@ -548,6 +536,14 @@ impl IoServer {
             _ => {}
         }
     }
+}
+
+/// What the I/O process is sent for bytes of standard input; none at its end.
+pub(crate) fn input_message(bytes: &[u8]) -> Carried {
+    Carried::build(bytes.len() / 8 + 16, |f| {
+        let bytes = f.binary(bytes);
+        f.tuple(&[atoms::FILE.word(), atoms::USER.word(), bytes])
+    })
 }
 
 impl NativeProcess for IoServer {

@@ -3,6 +3,11 @@
 #![deny(missing_docs)]
 
 pub mod bare;
+#[cfg(feature = "threads")]
+mod input;
+#[cfg(not(feature = "threads"))]
+#[path = "inline_input.rs"]
+mod input;
 pub mod inspect;
 pub mod io_server;
 pub mod loader;

@@ -29,7 +29,7 @@ pub struct BareOptions {
     pub otp: OtpRoot,
     /// Folders of beams in search order, trusted.
     pub paths: Vec<PathBuf>,
-    /// Worker threads; 0 makes it cooperative.
+    /// Worker threads; 0 makes it cooperative: it runs on the thread that waits for its processes.
     pub workers: usize,
     /// The way to the outside.
     pub door: Arc<dyn Door>,
@@ -40,12 +40,12 @@ pub struct BareOptions {
 }
 
 impl BareOptions {
-    /// One worker, the live door, no folders.
+    /// One worker (none in a build without threads), the live door, no folders.
     pub fn new(otp: OtpRoot) -> BareOptions {
         BareOptions {
             otp,
             paths: Vec::new(),
-            workers: 1,
+            workers: VmOptions::default().workers,
             door: Arc::new(LiveDoor::new()),
             halt_exits: false,
             arguments: Vec::new(),

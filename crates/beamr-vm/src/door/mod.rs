@@ -119,8 +119,12 @@ pub trait Door: Send + Sync {
     fn read(&self, into: &mut [u8]) -> Result<usize, DoorError>;
 
     /// Puts the calling thread to sleep until `done` says so or the time is over. The simulated door moves its clock instead. The
-    /// default sleeps.
-    fn pause(&self, at_most: Duration) {
+    /// default sleeps. False where that is impossible (a browser's page must not wait).
+    fn pause(&self, at_most: Duration) -> bool {
+        if cfg!(target_family = "wasm") {
+            return false;
+        }
         std::thread::sleep(at_most);
+        true
     }
 }

@@ -33,6 +33,9 @@ pub fn free_later(w: &Worker, remains: Remains) {
     };
     if rows > FREE_AT_ONCE && w.vm.options.workers > 0 {
         // Without a thread the closure, and with it the rows, is dropped here.
-        let _ = w.vm.thread("beamr-ets-free".into(), move || drop(remains));
+        let stack = w.vm.options.thread_stack;
+        let _ =
+            w.vm.threads
+                .start("beamr-ets-free".into(), stack, move || drop(remains));
     }
 }

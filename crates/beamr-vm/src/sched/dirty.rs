@@ -14,6 +14,7 @@ use beamr_sync::state::EndDirty;
 use beamr_term::{Build, Word, atoms};
 
 use super::Worker;
+use super::threads::Threads;
 use crate::engine::{CodePos, Fixed};
 use crate::process::{Process, Slot, exit};
 use crate::rt;
@@ -40,7 +41,7 @@ struct Queue {
 struct Pool {
     queue: Mutex<Queue>,
     wake: Condvar,
-    handles: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
+    started: Threads,
 }
 
 /// The CPU and the I/O pool of a VM.
@@ -64,14 +65,12 @@ impl DirtyPools {
         ] {
             for i in 0..n {
                 let (shared, vm2) = (pool.clone(), vm.clone());
-                let handle = vm.thread(format!("beamr-dirty-{kind}-{i}"), move || {
-                    work(&shared, &vm2)
-                })?;
+                pool.started.start(
+                    format!("beamr-dirty-{kind}-{i}"),
+                    vm.options.thread_stack,
+                    move || work(&shared, &vm2),
+                )?;
                 pool.queue.lock().threads += 1;
-                pool.handles
-                    .lock()
-                    .unwrap_or_else(|e| e.into_inner())
-                    .push(handle);
             }
         }
         Ok(())
@@ -103,11 +102,7 @@ impl DirtyPools {
     /// Waits for the threads, and frees what was never run.
     pub fn join(&self) {
         for pool in [&self.cpu, &self.io] {
-            let handles =
-                std::mem::take(&mut *pool.handles.lock().unwrap_or_else(|e| e.into_inner()));
-            for h in handles {
-                let _ = h.join();
-            }
+            pool.started.join();
             for job in std::mem::take(&mut pool.queue.lock().jobs) {
                 // SAFETY: the job owns the body, which came from a box.
                 drop(unsafe { Box::from_raw(job.body) });

@@ -21,6 +21,11 @@
 //! somebody wakes it or its earliest timer is due. An idle VM makes no wake-ups.
 
 pub(crate) mod dirty;
+#[cfg(feature = "threads")]
+pub(crate) mod threads;
+#[cfg(not(feature = "threads"))]
+#[path = "no_threads.rs"]
+pub(crate) mod threads;
 mod turn;
 
 use std::cell::{Cell, UnsafeCell};

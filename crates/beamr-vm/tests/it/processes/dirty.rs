@@ -1,6 +1,6 @@
 //! Dirty natives, with an engine whose only code is a call of one.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use beamr_abi::NativeClass;
@@ -70,23 +70,12 @@ fn dirty_world(dirty_io: usize, dirty_disabled: bool) -> World {
     world_of(
         Arc::new(DirtyEngine),
         VmOptions {
-            workers: 1,
+            workers: dirty_io,
             dirty_io,
             dirty_disabled,
             ..VmOptions::default()
         },
     )
-}
-
-fn meeting() -> (i64, Receiver<()>, Sender<()>) {
-    let (started, has_started) = channel();
-    let (go, go_on) = channel();
-    let mut all = MEETINGS.lock().unwrap();
-    all.push(Arc::new(Meeting {
-        started,
-        go_on: Mutex::new(go_on),
-    }));
-    (all.len() as i64 - 1, has_started, go)
 }
 
 fn call(w: &World, n: i64) -> Word {
@@ -98,52 +87,16 @@ fn call(w: &World, n: i64) -> Word {
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
 #[test]
-fn the_worker_goes_on_meanwhile() {
-    let w = dirty_world(1, false);
-    let (n, started, go) = meeting();
-    let a = call(&w, n);
-    started.recv().unwrap();
-    // The only worker is free for others while the native runs.
-    let b = w.spawn(vec![]);
-    w.vm.run_until_exit(b, LONG).unwrap();
-    assert!(w.vm.is_alive(a));
-    go.send(()).unwrap();
-    let r = w.vm.run_until_exit(a, LONG).unwrap();
-    assert_eq!(
-        show(&w.vm.tables, r.result.unwrap().term),
-        format!("{{ok,{n}}}")
-    );
-}
-
-#[test]
-fn a_process_can_die_while_its_native_runs() {
-    let w = dirty_world(1, false);
-    let (n, started, go) = meeting();
-    let a = call(&w, n);
-    started.recv().unwrap();
-    assert!(w.vm.exit(a, Carried::immediate(atoms::KILL)));
-    let r = w.vm.run_until_exit(a, LONG).unwrap();
-    assert_eq!(r.reason.term, atoms::KILLED.word());
-    assert!(!w.vm.is_alive(a));
-    // The native ends later; its body is freed then, and the thread takes the next call.
-    go.send(()).unwrap();
-    let (n, started, go) = meeting();
-    let b = call(&w, n);
-    started.recv().unwrap();
-    go.send(()).unwrap();
-    assert!(w.vm.run_until_exit(b, LONG).unwrap().result.is_some());
-    // The exit is noted before the heap is freed; workers are through with both when they have stopped.
-    w.vm.shutdown();
-    assert_eq!(w.vm.default_namespace().memory(), 0);
-}
-
-#[test]
 fn errors_and_refusals() {
     for (threads, disabled, expected) in [
         (1, false, "badarg"),
         (0, false, "badarg"),
         (1, true, "notsup"),
+        (0, true, "notsup"),
     ] {
+        if threads > 0 && !cfg!(feature = "threads") {
+            continue;
+        }
         let w = dirty_world(threads, disabled);
         let a = call(&w, -1);
         let r = w.vm.run_until_exit(a, LONG).unwrap();
@@ -152,5 +105,65 @@ fn errors_and_refusals() {
             text.starts_with(&format!("{{{expected},[{{test,meet,[-1]")),
             "{text}"
         );
+    }
+}
+
+#[cfg(feature = "threads")]
+mod threaded {
+    //! While the native runs on its own thread.
+
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn meeting() -> (i64, Receiver<()>, Sender<()>) {
+        let (started, has_started) = channel();
+        let (go, go_on) = channel();
+        let mut all = MEETINGS.lock().unwrap();
+        all.push(Arc::new(Meeting {
+            started,
+            go_on: Mutex::new(go_on),
+        }));
+        (all.len() as i64 - 1, has_started, go)
+    }
+
+    #[test]
+    fn the_worker_goes_on_meanwhile() {
+        let w = dirty_world(1, false);
+        let (n, started, go) = meeting();
+        let a = call(&w, n);
+        started.recv().unwrap();
+        // The only worker is free for others while the native runs.
+        let b = w.spawn(vec![]);
+        w.vm.run_until_exit(b, LONG).unwrap();
+        assert!(w.vm.is_alive(a));
+        go.send(()).unwrap();
+        let r = w.vm.run_until_exit(a, LONG).unwrap();
+        assert_eq!(
+            show(&w.vm.tables, r.result.unwrap().term),
+            format!("{{ok,{n}}}")
+        );
+    }
+
+    #[test]
+    fn a_process_can_die_while_its_native_runs() {
+        let w = dirty_world(1, false);
+        let (n, started, go) = meeting();
+        let a = call(&w, n);
+        started.recv().unwrap();
+        assert!(w.vm.exit(a, Carried::immediate(atoms::KILL)));
+        let r = w.vm.run_until_exit(a, LONG).unwrap();
+        assert_eq!(r.reason.term, atoms::KILLED.word());
+        assert!(!w.vm.is_alive(a));
+        // The native ends later; its body is freed then, and the thread takes the next call.
+        go.send(()).unwrap();
+        let (n, started, go) = meeting();
+        let b = call(&w, n);
+        started.recv().unwrap();
+        go.send(()).unwrap();
+        assert!(w.vm.run_until_exit(b, LONG).unwrap().result.is_some());
+        // The exit is noted before the heap is freed; workers are through with both when they have stopped.
+        w.vm.shutdown();
+        assert_eq!(w.vm.default_namespace().memory(), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Processes, signals, timers, names and the scheduler, with processes written in Rust on a cooperative VM: one
 //! thread, a clock that the test moves, so that every run is the same.
 
+mod cooperative;
 mod dirty;
 mod exits;
 mod info;
@@ -8,6 +9,7 @@ mod links;
 mod messages;
 mod monitors;
 mod spawns;
+#[cfg(feature = "threads")]
 mod threads;
 mod timers;
 
@@ -115,9 +117,10 @@ impl Door for TestClock {
     fn read(&self, _: &mut [u8]) -> Result<usize, DoorError> {
         Ok(0)
     }
-    fn pause(&self, at_most: std::time::Duration) {
+    fn pause(&self, at_most: std::time::Duration) -> bool {
         self.0
             .fetch_add(at_most.as_nanos() as u64, Ordering::SeqCst);
+        true
     }
 }
 
