@@ -6,7 +6,7 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::bits::{self, BitsView};
-use beamr_term::{Build, Subtag, Word};
+use beamr_term::{BinaryRef, Build, Subtag, Word};
 use memchr::memmem;
 
 use crate::erlang::binaries as erl;
@@ -414,7 +414,15 @@ fn referenced_byte_size_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> 
     let bits = if under.subtag() == Some(Subtag::HeapBits) {
         under.field(1)
     } else {
-        under.field(4)
+        // A growing binary may use more of its block than the term says.
+        // SAFETY: a `RefcBits` holds a count of the block in its second word.
+        let block = unsafe { BinaryRef::share(under.field(2) as usize as *mut _) };
+        let end = BitsView::of(args[0]).map_or(0, |v| v.bit_offset + v.bit_size);
+        if end > under.field(4) {
+            block.used_bits()
+        } else {
+            under.field(4)
+        }
     };
     Ok(Word::fixnum(bits.div_ceil(8) as i64))
 }

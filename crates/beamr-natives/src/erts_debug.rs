@@ -291,13 +291,24 @@ fn set_internal_state_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             }
             _ => Err(ctx.badarg()),
         },
-        (Some("binary_loop_limit" | "re_loop_limit" | "unicode_loop_limit"), n) => {
-            match (n, name(ctx, value)) {
-                (Some(n), _) if n > 0 => Ok(Word::fixnum(-1)),
-                (_, Some("default")) => Ok(Word::fixnum(-1)),
-                _ => Err(ctx.badarg()),
-            }
+        #[cfg(feature = "re")]
+        (Some("re_loop_limit"), n) => {
+            let steps = match n.and_then(|n| u32::try_from(n).ok()) {
+                Some(n) if n > 0 => n,
+                _ if name(ctx, value) == Some("default") => 0,
+                _ => return Err(ctx.badarg()),
+            };
+            let before = crate::re::set_loop_limit(ctx, steps);
+            Ok(match before {
+                0 => Word::fixnum(-1),
+                n => Word::fixnum(i64::from(n)),
+            })
         }
+        (Some("binary_loop_limit" | "unicode_loop_limit"), n) => match (n, name(ctx, value)) {
+            (Some(n), _) if n > 0 => Ok(Word::fixnum(-1)),
+            (_, Some("default")) => Ok(Word::fixnum(-1)),
+            _ => Err(ctx.badarg()),
+        },
         (Some("process_uniq_counter"), _) if value.is_integer() => Ok(atoms::OK.word()),
         (Some("gc_state" | "proc_sig_buffers"), _) => Ok(Word::boolean(value != Word::TRUE)),
         (Some("ets_force_trap"), _) => Ok(atoms::NOTSUP.word()),

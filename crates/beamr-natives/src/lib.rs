@@ -20,6 +20,8 @@ pub mod packet;
 mod persistent_term;
 mod prim_buffer;
 mod prim_file;
+#[cfg(feature = "re")]
+mod re;
 mod records;
 mod resources;
 mod support;
@@ -64,6 +66,8 @@ pub const TABLES: &[&[NativeEntry]] = &[
     persistent_term::TABLE,
     prim_buffer::TABLE,
     prim_file::TABLE,
+    #[cfg(feature = "re")]
+    re::TABLE,
     records::TABLE,
     unicode::TABLE,
     #[cfg(feature = "zlib")]
