@@ -170,7 +170,7 @@ pub fn long_name(names: &[(u32, Vec<u8>)], p: &[u8]) -> Option<CompileError> {
 /// * a hyphen behind `\d` and the like or a POSIX class stands for itself;
 /// * so do `\B`, `\R`, `\X` and the like in a class, and `\8` without such a group;
 /// * so do letters behind a backslash that mean nothing, and `\x` without digits is a zero;
-/// * in UTF-8, `\w` and `\W` go by the Latin-1 tables, which PCRE2 only does in classes.
+/// * in UTF-8, `\w` and `\W` go by the Latin-1 tables when they are not repeated; PCRE2 does so in classes only.
 pub fn translate(p: &[u8], utf: bool, extended: bool) -> Option<Vec<u8>> {
     if !p.contains(&b'\\') && !p.contains(&b'[') {
         return None;
@@ -186,7 +186,9 @@ pub fn translate(p: &[u8], utf: bool, extended: bool) -> Option<Vec<u8>> {
         match p[t.at] {
             b'\\' => match p.get(t.at + 1) {
                 Some(b'Q') => t.copy_through(b"\\E"),
-                Some(c @ (b'w' | b'W')) if utf => {
+                Some(c @ (b'w' | b'W'))
+                    if utf && !matches!(p.get(t.at + 2), Some(b'*' | b'+' | b'?' | b'{')) =>
+                {
                     t.out.extend_from_slice(&[b'[', b'\\', *c, b']']);
                     t.at += 2;
                     t.changed = true;
@@ -350,7 +352,8 @@ mod tests {
             Some(r"[[:alpha:]\-.]")
         );
         assert_eq!(t(r"[a\R\X]", false).as_deref(), Some("[aRX]"));
-        assert_eq!(t(r"\w\W[\w]\\w", true).as_deref(), Some(r"[\w][\W][\w]\\w"));
+        let (from, to) = (r"\w\W[\w]\\w\w+", r"[\w][\W][\w]\\w\w+");
+        assert_eq!(t(from, true).as_deref(), Some(to));
         assert_eq!(t(r"a\ib\xg", false).as_deref(), Some(r"aib\x00g"));
         for same in [
             r"[\w-]",
