@@ -16,6 +16,7 @@ cargo xtask COMMAND
   test [PART]    set up what is missing and run everything CI runs; PART: fmt, clippy, unit, features, models, e2e
   setup          only install what demo and test need
   hostile ARGS   search for module files that harm the VM (`cargo xtask hostile --help`)
+  natives        print how many of OTP's natives exist, weighted by their use, and which are missing
   layers         check the arrows between crates
   help           this text";
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Some("test") => test::run_parts(args.get(1).map(String::as_str)),
         Some("setup") => setup::packages().and_then(|()| setup::otp().map(|_| ())),
         Some("hostile") => hostile(&args[1..]),
+        Some("natives") => example("beamr-natives", "natives", &[]),
         Some("layers") => {
             layers::check().map(|n| println!("{n} arrows between crates, all allowed"))
         }
@@ -49,14 +51,20 @@ fn main() -> ExitCode {
 /// Builds and runs the example `hostile` of crate `beamr`, in the dev profile: its assertions and the heap verifier are
 /// what finds faults.
 fn hostile(args: &[String]) -> Result<(), String> {
+    example("beamr", "hostile", args)
+        .map_err(|e| format!("faults were found, or the search did not run: {e}"))
+}
+
+/// Builds and runs an example of a crate.
+fn example(package: &str, name: &str, args: &[String]) -> Result<(), String> {
     let status = std::process::Command::new(env!("CARGO"))
         .args([
             "run",
             "--quiet",
             "--package",
-            "beamr",
+            package,
             "--example",
-            "hostile",
+            name,
             "--",
         ])
         .args(args)
@@ -65,6 +73,6 @@ fn hostile(args: &[String]) -> Result<(), String> {
     if status.success() {
         Ok(())
     } else {
-        Err("faults were found, or the search did not run".into())
+        Err(format!("{name}: {status}"))
     }
 }

@@ -441,7 +441,6 @@ const fn internal(function: &'static str, arity: u8, func: NativeFn) -> NativeEn
 pub const TABLE: &[NativeEntry] = &[
     row("flat_size", 1, flat_size_1),
     row("size_shared", 1, size_shared_1),
-    row("copy_shared", 1, copy_shared),
     row("copy_shared", 2, copy_shared),
     row("same", 2, same_2),
     row("display", 1, display_1)

@@ -6,6 +6,7 @@
 
 mod atomics;
 mod binary;
+pub mod census;
 mod erlang;
 mod erts_debug;
 mod ets;

@@ -221,7 +221,7 @@ const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
 /// See the module.
 pub const TABLE: &[NativeEntry] = &[
     row("put", 2, put_2),
-    row("put_new", 2, put_new_2).releases(ReleaseSpan::since(27)),
+    row("put_new", 2, put_new_2).releases(ReleaseSpan::since(28)),
     row("get", 0, get_0),
     row("get", 1, get_1),
     row("get", 2, get_2),
