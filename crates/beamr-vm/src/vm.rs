@@ -565,6 +565,14 @@ impl Vm {
         self.look(pid, |s| !s.state.snapshot().is_exiting())
             .unwrap_or(false)
     }
+    /// The live processes.
+    pub fn pids(&self) -> Vec<Word> {
+        self.domain.with_guest(|guard| {
+            let all = self.processes.iter(guard);
+            let live = all.filter(|(_, s)| !s.state.snapshot().is_exiting());
+            live.map(|(id, _)| Word::pid(id.as_u64())).collect()
+        })
+    }
     /// Registers a process of the first namespace from outside, before others can know it. False when the name is taken.
     pub fn name_process(&self, pid: Word, name: Atom) -> bool {
         self.registry.insert(0, name, pid)

@@ -43,8 +43,8 @@
 //!   paths with different frames join, only raising an exception can follow.)
 //! * At every point that may collect, call or raise, all Y registers of the frame
 //!   are terms or tags, and all X registers below the live count are
-//!   initialised; afterwards those at or above it are not read again. A source may be
-//!   at or above the live count of its own instruction (but match contexts are not).
+//!   initialised; afterwards those at or above it are not read again. The sources of an
+//!   instruction are below its live count: they may be read behind the collection.
 //!   Every instruction may raise but labels, lines, `move`, `swap`, jumps and type tests, comparisons,
 //!   `init_yregs`, `put_list`, `put_tuple2`, `make_fun3`, `bif0`, and those named below: so the checked form of a
 //!   read, like that of `get_tuple_element`, may raise. To make it so, some

@@ -159,9 +159,9 @@ handlers! {
         if !v.is_finite() {
             return m.slow(arith_slow);
         }
-        let bytes = bytes_for(2);
-        if m.free() < bytes {
-            return m.collect(bytes, m.half(7));
+        if m.free() < bytes_for(2) {
+            // The sum goes to a fragment, and a collection follows.
+            return m.slow(arith_slow);
         }
         let t = m.take(2);
         *t = FLOAT;

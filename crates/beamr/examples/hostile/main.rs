@@ -2,7 +2,8 @@
 //! the heap verifier. See `cargo xtask hostile`.
 //!
 //! The parent process starts itself as a child that does the work and tells in a small file which mutant is at hand. A panic is
-//! caught by the child; a crash, an abort or a hang ends it, and the parent goes on behind the mutant that did it.
+//! caught by the child; a crash, an abort or a hang ends it, and the parent goes on behind the mutant that did it. Mutants
+//! that do harm are kept, to become regression tests.
 
 mod mutate;
 mod stage;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use mutate::{Random, Seed};
-use stage::{Outcome, Stage};
+use stage::{Call, Outcome, Stage};
 
 /// Counts what is allocated.
 struct Counting;
@@ -75,9 +76,11 @@ static ALLOCATOR: Counting = Counting;
 /// collection copies to, the file and its image.
 const PEAK_LIMIT: usize = 4 * stage::MEMORY_BUDGET as usize;
 /// A mutant that takes longer hangs.
-const HANG: Duration = Duration::from_secs(20);
-/// Mutants that one VM gets.
-const VM_LIFE: u64 = 4000;
+const HANG: Duration = Duration::from_secs(60);
+/// Mutants that one VM gets; in every other VM they may make processes.
+const VM_LIFE: u64 = 500;
+/// Panics of this process.
+static PANICKED: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Clone, Debug)]
 struct Options {
@@ -85,26 +88,35 @@ struct Options {
     seed: u64,
     from: u64,
     only: Option<u64>,
-    calls: u64,
+    reductions: u64,
+    full_every: u64,
+    brief: u64,
     beams: Vec<PathBuf>,
     max_size: u64,
     library: PathBuf,
     out: Option<PathBuf>,
+    keep: PathBuf,
+    state: Option<PathBuf>,
     child: Option<PathBuf>,
 }
 
 const HELP: &str = "\
-hostile [--count N] [--seed S] [--from I] [--only I] [--calls N] [--beams DIR]... [--max-size BYTES] [--library LIB] [--out FILE]
+hostile [--count N] [--seed S] [--from I] [--only I] [--reductions N] [--full-every K] [--brief N]
+        [--beams DIR]... [--max-size BYTES] [--library LIB] [--keep DIR] [--state FILE] [--out FILE]
 
-  --count N      mutants to make (10000)
-  --seed S       the run's seed (1)
-  --from I       start with mutant I
-  --only I       make only mutant I
-  --calls N      calls that a mutant gets (160) unless its reductions are spent before
-  --beams DIR    folders of .beam files to start from (the fixtures of the repository)
-  --max-size N   files larger than this are left out (40000)
-  --library LIB  the lib folder of the OTP whose stdlib and kernel mutants may call (/usr/lib/erlang/lib)
-  --out FILE     where to write the mutant of --only";
+  --count N       mutants to make (10000)
+  --seed S        the run's seed (1)
+  --from I        start with mutant I
+  --only I        make only mutant I, and tell of its calls
+  --reductions N  reductions that a mutant runs for (100000), those of its callers not counted
+  --full-every K  only every K-th mutant runs for so long (1)
+  --brief N       the others run for N reductions (2000)
+  --beams DIR     folders of .beam files to start from (the fixtures of the repository)
+  --max-size N    files larger than this are left out (24000)
+  --library LIB   the lib folder of the OTP whose stdlib and kernel mutants may call (/usr/lib/erlang/lib)
+  --keep DIR      where to put mutants that do harm (faults)
+  --state FILE    counts are kept there; a run with the same file goes on where the last one ended
+  --out FILE      where to write the mutant of --only";
 
 fn options() -> Result<Options, String> {
     let mut o = Options {
@@ -112,11 +124,15 @@ fn options() -> Result<Options, String> {
         seed: 1,
         from: 0,
         only: None,
-        calls: 160,
+        reductions: 100_000,
+        full_every: 1,
+        brief: 2000,
         beams: Vec::new(),
-        max_size: 40_000,
+        max_size: 24_000,
         library: "/usr/lib/erlang/lib".into(),
         out: None,
+        keep: "faults".into(),
+        state: None,
         child: None,
     };
     let mut args = std::env::args().skip(1);
@@ -127,12 +143,16 @@ fn options() -> Result<Options, String> {
             "--count" => o.count = number(value()?)?,
             "--seed" => o.seed = number(value()?)?,
             "--from" => o.from = number(value()?)?,
-            "--calls" => o.calls = number(value()?)?,
+            "--reductions" => o.reductions = number(value()?)?,
+            "--full-every" => o.full_every = number(value()?)?.max(1),
+            "--brief" => o.brief = number(value()?)?,
             "--only" => o.only = Some(number(value()?)?),
             "--beams" => o.beams.push(value()?.into()),
             "--max-size" => o.max_size = number(value()?)?,
             "--library" => o.library = value()?.into(),
             "--out" => o.out = Some(value()?.into()),
+            "--keep" => o.keep = value()?.into(),
+            "--state" => o.state = Some(value()?.into()),
             "--child" => o.child = Some(value()?.into()),
             _ => return Err(HELP.to_owned()),
         }
@@ -180,19 +200,35 @@ fn library(lib: &Path) -> HashMap<String, PathBuf> {
     out
 }
 
-fn seeds(o: &Options) -> Vec<Seed> {
+/// A file to start from.
+struct Source {
+    bytes: Vec<u8>,
+    seed: Seed,
+    /// Calls that the file answers, when they were looked for.
+    known: Option<Vec<Call>>,
+}
+
+fn sources(o: &Options) -> Vec<Source> {
     let files = o.beams.iter().flat_map(|d| beams(d));
     files
         .filter(|p| std::fs::metadata(p).is_ok_and(|m| m.len() <= o.max_size))
-        .filter_map(|p| Seed::new(&std::fs::read(&p).ok()?))
+        .filter_map(|p| {
+            let bytes = std::fs::read(&p).ok()?;
+            let seed = Seed::new(&bytes)?;
+            Some(Source {
+                bytes,
+                seed,
+                known: None,
+            })
+        })
         .collect()
 }
 
-/// The mutant of an index, and the random numbers that its run takes.
-fn mutant(seeds: &[Seed], o: &Options, index: u64) -> (Vec<u8>, Random) {
+/// The mutant of an index, the file that it was made of, and the random numbers that its run takes.
+fn mutant(sources: &[Source], o: &Options, index: u64) -> (Vec<u8>, usize, Random) {
     let mut r = Random::new(o.seed, index);
-    let seed = &seeds[r.below(seeds.len())];
-    (seed.mutant(&mut r), r)
+    let i = r.below(sources.len());
+    (sources[i].seed.mutant(&mut r), i, r)
 }
 
 /// What the child tells: 8-byte numbers.
@@ -214,6 +250,7 @@ const PEAK_MAX: usize = 11;
 const TIME_MAX: usize = 12;
 const LIVE_END: usize = 13;
 const RAN: usize = 14;
+const CRASHES: usize = 15;
 
 impl Progress {
     fn read(path: &Path) -> Progress {
@@ -229,15 +266,24 @@ impl Progress {
         // A progress that is not told only makes the report of a crash worse.
         let _ = file.write_all_at(&bytes, 0);
     }
-    fn note(&mut self, o: &Outcome) {
+    fn note(&mut self, o: &Outcome, full: u64) {
         self.0[DECODED] += u64::from(o.decoded);
         self.0[VALID] += u64::from(o.valid);
         self.0[LOADED] += u64::from(o.loaded);
-        self.0[RAN] += u64::from(o.calls > 0);
+        self.0[RAN] += u64::from(o.reductions > 0);
         self.0[CALLS] += o.calls;
         self.0[RETURNED] += o.returned;
         self.0[REDUCTIONS] += o.reductions;
-        self.0[FULL] += u64::from(o.reductions >= stage::REDUCTIONS);
+        self.0[FULL] += u64::from(o.reductions >= full);
+    }
+}
+
+/// Puts a mutant aside that did harm.
+fn keep(o: &Options, index: u64, bytes: &[u8]) {
+    let path = o.keep.join(format!("mutant-{}-{index}.beam", o.seed));
+    let written = std::fs::create_dir_all(&o.keep).and_then(|()| std::fs::write(&path, bytes));
+    if let Err(e) = written {
+        eprintln!("{}: {e}", path.display());
     }
 }
 
@@ -247,8 +293,8 @@ fn child(o: &Options, path: &Path) -> Result<(), String> {
         .open(path)
         .map_err(|e| e.to_string())?;
     let mut progress = Progress::read(path);
-    let seeds = seeds(o);
-    if seeds.is_empty() {
+    let mut sources = sources(o);
+    if sources.is_empty() {
         return Err("no module files to start from".into());
     }
     let library = library(&o.library);
@@ -267,6 +313,7 @@ fn child(o: &Options, path: &Path) -> Result<(), String> {
     });
     std::panic::set_hook(Box::new(|info| {
         let at = AT.load(Ordering::Relaxed);
+        PANICKED.fetch_add(1, Ordering::Relaxed);
         let trace = std::backtrace::Backtrace::force_capture().to_string();
         let frames: Vec<&str> = trace
             .lines()
@@ -275,7 +322,7 @@ fn child(o: &Options, path: &Path) -> Result<(), String> {
             .collect();
         eprintln!("PANIC at {at}: {info}\n{}", frames.join("\n"));
     }));
-    let mut stage: Option<(Stage, u64)> = None;
+    let mut stage: Option<Stage> = None;
     let mut refused: HashMap<String, u64> = HashMap::new();
     for index in o.from..o.from + o.count {
         AT.store(index, Ordering::Relaxed);
@@ -283,20 +330,38 @@ fn child(o: &Options, path: &Path) -> Result<(), String> {
         SINCE.store(now.as_millis() as u64, Ordering::Relaxed);
         progress.0[INDEX] = index;
         progress.write(&file);
+        let spawns = (index / VM_LIFE) % 2 == 1;
+        if index % VM_LIFE == 0 {
+            stage = None;
+        }
+        let s = stage.get_or_insert_with(|| Stage::new(library.clone(), spawns));
+        let (bytes, source, mut r) = mutant(&sources, o, index);
+        let Source {
+            bytes: whole,
+            known,
+            ..
+        } = &mut sources[source];
+        let known = known.get_or_insert_with(|| {
+            let mut r = Random::new(o.seed, source as u64);
+            s.rehearse(whole, &mut r)
+        });
         let live = LIVE.load(Ordering::Relaxed);
         PEAK.store(live, Ordering::Relaxed);
-        let (bytes, mut r) = mutant(&seeds, o, index);
         if let Some(out) = &o.out {
             std::fs::write(out, &bytes).map_err(|e| e.to_string())?;
         }
-        progress.0[MADE] += 1;
-        let (s, age) = stage.get_or_insert_with(|| (Stage::new(library.clone()), 0));
-        *age += 1;
         s.loud = o.only.is_some();
-        let run = std::panic::AssertUnwindSafe(|| s.run(&bytes, o.calls, &mut r));
+        let reductions = if index.is_multiple_of(o.full_every) {
+            o.reductions
+        } else {
+            o.brief
+        };
+        let mut faulty = false;
+        let panics = PANICKED.load(Ordering::Relaxed);
+        let run = std::panic::AssertUnwindSafe(|| s.run(&bytes, reductions, known, &mut r));
         match std::panic::catch_unwind(run) {
-            Ok(outcome) => {
-                progress.note(&outcome);
+            Ok(outcome) if PANICKED.load(Ordering::Relaxed) == panics => {
+                progress.note(&outcome, o.reductions);
                 if let Some(why) = s.refused.take() {
                     // The place of an error comes first.
                     let why = why.rsplit(": ").next().unwrap_or_default().to_owned();
@@ -308,21 +373,26 @@ fn child(o: &Options, path: &Path) -> Result<(), String> {
                 if s.charged() != 0 {
                     eprintln!("CHARGED at {index}: {} bytes of nobody", s.charged());
                     progress.0[FAT] += 1;
-                    stage = None;
-                } else if *age >= VM_LIFE {
+                    faulty = true;
                     stage = None;
                 }
             }
-            Err(_) => {
+            _ => {
                 progress.0[PANICS] += 1;
+                faulty = true;
                 // What the panic left half done is not used, not even to be freed.
                 std::mem::forget(stage.take());
             }
         }
+        progress.0[MADE] += 1;
         let peak = PEAK.load(Ordering::Relaxed).saturating_sub(live);
         if peak > PEAK_LIMIT {
             eprintln!("MEMORY at {index}: {} MB", peak >> 20);
             progress.0[FAT] += 1;
+            faulty = true;
+        }
+        if faulty {
+            keep(o, index, &bytes);
         }
         progress.0[PEAK_MAX] = progress.0[PEAK_MAX].max(peak as u64);
         let took = (start.elapsed() - now).as_millis() as u64;
@@ -344,10 +414,15 @@ fn child(o: &Options, path: &Path) -> Result<(), String> {
 }
 
 fn parent(o: &Options) -> Result<bool, String> {
-    let path = std::env::temp_dir().join(format!("beamr-hostile-{}", std::process::id()));
-    Progress::default().write(&std::fs::File::create(&path).map_err(|e| e.to_string())?);
+    let named = std::env::temp_dir().join(format!("beamr-hostile-{}", std::process::id()));
+    let path = o.state.clone().unwrap_or(named);
     let (end, start) = (o.from + o.count, Instant::now());
-    let (mut from, mut crashes) = (o.from, 0);
+    let mut from = o.from;
+    if path.exists() {
+        from = from.max(Progress::read(&path).0[INDEX]);
+    } else {
+        Progress::default().write(&std::fs::File::create(&path).map_err(|e| e.to_string())?);
+    }
     while from < end {
         let me = std::env::current_exe().map_err(|e| e.to_string())?;
         let mut c = Command::new(me);
@@ -357,20 +432,31 @@ fn parent(o: &Options) -> Result<bool, String> {
             .args(["--from", &from.to_string()])
             .args(["--count", &(end - from).to_string()]);
         let status = c.status().map_err(|e| e.to_string())?;
-        let p = Progress::read(&path);
+        let mut p = Progress::read(&path);
         if status.success() {
             break;
         }
         if let Some(code) = status.code() {
             return Err(format!("the child ended with {code}"));
         }
-        crashes += 1;
-        let signal = status.signal().unwrap_or(0);
-        println!("CRASH at {} (seed {}): signal {signal}", p.0[INDEX], o.seed);
-        from = p.0[INDEX] + 1;
+        let (index, signal) = (p.0[INDEX], status.signal().unwrap_or(0));
+        println!("CRASH at {index} (seed {}): signal {signal}", o.seed);
+        keep(o, index, &mutant(&sources(o), o, index).0);
+        from = index + 1;
+        p.0[CRASHES] += 1;
+        p.0[INDEX] = from;
+        p.write(
+            &std::fs::File::options()
+                .write(true)
+                .open(&path)
+                .map_err(|e| e.to_string())?,
+        );
     }
     let p = Progress::read(&path);
-    let _ = std::fs::remove_file(&path);
+    if o.state.is_none() {
+        let _ = std::fs::remove_file(&path);
+    }
+    let crashes = p.0[CRASHES];
     let faults = crashes + p.0[PANICS] + p.0[FAT];
     let mut out = std::io::stdout();
     let _ = writeln!(
@@ -386,7 +472,7 @@ fn parent(o: &Options) -> Result<bool, String> {
         p.0[LOADED],
         p.0[RAN],
         p.0[FULL],
-        stage::REDUCTIONS,
+        o.reductions,
         p.0[CALLS],
         p.0[RETURNED],
         p.0[REDUCTIONS],

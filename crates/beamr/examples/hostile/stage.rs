@@ -1,4 +1,8 @@
-//! Where mutants run: a cooperative VM whose tenant may only compute.
+//! Where mutants run: a cooperative VM whose tenant may compute, send and (in some VMs) spawn.
+//!
+//! A mutant is called by drivers (`hostile_driver.erl`), trusted processes that call its functions over and over and catch
+//! what they raise, several at a time, with arguments that differ from driver to driver: half of them are calls that the
+//! file it was made of answered ([`Stage::rehearse`]). Drivers go on until the mutant has spent its reductions.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,14 +22,24 @@ use beamr_vm::vm::{Namespace, Vm, VmOptions, VmParts};
 
 use super::mutate::Random;
 
+const DRIVER: &[u8] = include_bytes!("hostile_driver.beam");
+
 /// Words that the heap of one process may have.
 const HEAP_LIMIT: usize = 1 << 20;
 /// Bytes that the tenant may have.
 pub const MEMORY_BUDGET: i64 = 32 << 20;
-/// Reductions that one file gets.
-pub const REDUCTIONS: u64 = 100_000;
-/// Turns that one call gets.
-const TURNS: usize = 4;
+/// Drivers that run at the same time.
+const DRIVERS: usize = 3;
+/// Different calls that a driver makes.
+const CALLS: usize = 40;
+/// How often it makes each.
+const ROUNDS: usize = 16;
+/// Groups of drivers that a mutant gets at most: enough for functions that spend one reduction.
+const GROUPS: usize = 64;
+/// Reductions of a driver for one call, the call itself included.
+const OVERHEAD: u64 = 2;
+/// Calls that a file gets in a rehearsal, for each function.
+const TRIES: usize = 40;
 
 /// What became of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,12 +50,19 @@ pub struct Outcome {
     pub valid: bool,
     /// It was loaded.
     pub loaded: bool,
-    /// Calls made.
+    /// Calls made (by drivers that came to their end).
     pub calls: u64,
     /// Calls that returned a value.
     pub returned: u64,
-    /// Reductions spent.
+    /// Reductions spent, those of the drivers not counted.
     pub reductions: u64,
+}
+
+/// A call that is worth making: a function, and which of the stage's arguments it takes.
+#[derive(Clone, Debug)]
+pub struct Call {
+    function: String,
+    arguments: Vec<usize>,
 }
 
 /// Modules that mutants may call: trusted, from folders.
@@ -49,6 +70,13 @@ struct Library(HashMap<String, PathBuf>);
 
 impl ModuleLoader for Library {
     fn find(&self, module: &str) -> Result<Option<ModuleFile>, LoaderError> {
+        if module == "hostile_driver" {
+            return Ok(Some(ModuleFile {
+                bytes: DRIVER.to_vec(),
+                trust: Trust::Trusted,
+                path: String::new(),
+            }));
+        }
         let Some(path) = self.0.get(module) else {
             return Ok(None);
         };
@@ -67,6 +95,13 @@ impl ModuleLoader for Library {
     }
 }
 
+/// A file that was loaded.
+struct Loaded {
+    module: Atom,
+    exports: Vec<(Atom, u32)>,
+    literals: Vec<Word>,
+}
+
 /// See the module.
 pub struct Stage {
     vm: Arc<Vm>,
@@ -81,8 +116,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A fresh VM. `library` are the files that mutants may call, by module name.
-    pub fn new(library: HashMap<String, PathBuf>) -> Stage {
+    /// A fresh VM. `library` are the files that mutants may call, by module name; `spawns`: they may make processes.
+    pub fn new(library: HashMap<String, PathBuf>, spawns: bool) -> Stage {
         let release = Release::OTP25;
         let tables = Tables::new(Arc::new(AtomTable::new(AtomTable::DEFAULT_LIMIT)), release);
         let engine: Arc<dyn Engine> = Arc::new(Interp);
@@ -111,9 +146,12 @@ impl Stage {
             ..VmOptions::default()
         };
         let vm = Vm::new(parts, options).expect("vm");
-        let granted = Capabilities::NONE
+        let mut granted = Capabilities::NONE
             .with(Capability::Pure)
             .with(Capability::ProcessLocal);
+        if spawns {
+            granted = granted.with(Capability::Spawn);
+        }
         let loader: Arc<dyn ModuleLoader> = Arc::new(Library(library));
         let tenant = vm
             .add_namespace(|id| ModuleTable::new(server, id, granted, Some(loader)).map(Arc::new))
@@ -131,10 +169,68 @@ impl Stage {
         }
     }
 
-    /// Loads a file and calls what it exports, until [`REDUCTIONS`] are spent or `calls` are made.
-    pub fn run(&mut self, bytes: &[u8], calls: u64, r: &mut Random) -> Outcome {
+    /// Loads a file and has its functions called until `reductions` are spent. `known` are calls that may work.
+    pub fn run(
+        &mut self,
+        bytes: &[u8],
+        reductions: u64,
+        known: &[Call],
+        r: &mut Random,
+    ) -> Outcome {
         let mut outcome = Outcome::default();
+        let Some(loaded) = self.load(bytes, &mut outcome) else {
+            return outcome;
+        };
         let before = self.tenant.reductions();
+        let mut overhead = 0;
+        if outcome.loaded {
+            for _ in 0..GROUPS {
+                overhead += self.group(
+                    &loaded,
+                    known,
+                    before + overhead + reductions,
+                    &mut outcome,
+                    r,
+                );
+                let spent = self.tenant.reductions() - before;
+                outcome.reductions = spent.saturating_sub(overhead);
+                if outcome.reductions >= reductions || loaded.exports.is_empty() {
+                    break;
+                }
+            }
+        }
+        self.unload(loaded.module);
+        outcome
+    }
+
+    /// The calls of a file, not a mutant, that return or take long.
+    pub fn rehearse(&mut self, bytes: &[u8], r: &mut Random) -> Vec<Call> {
+        let mut known = Vec::new();
+        let mut outcome = Outcome::default();
+        let Some(loaded) = self.load(bytes, &mut outcome) else {
+            return known;
+        };
+        for (function, arity) in &loaded.exports {
+            let function = self.vm.tables.atoms.text(*function).to_owned();
+            for _ in 0..if *arity == 0 { 1 } else { TRIES } {
+                let call = Call {
+                    function: function.clone(),
+                    arguments: (0..*arity).map(|_| r.below(self.arguments.len())).collect(),
+                };
+                let before = self.tenant.reductions();
+                let pids = [self.drive(loaded.module, &[self.call(&call)], 1)];
+                self.watch(&pids, before + 20_000, r);
+                let (_, returned) = self.collect(&pids);
+                if returned > 0 || self.tenant.reductions() - before > 40 {
+                    known.push(call);
+                }
+            }
+        }
+        self.unload(loaded.module);
+        known
+    }
+
+    fn load(&mut self, bytes: &[u8], outcome: &mut Outcome) -> Option<Loaded> {
         let table = self.tenant.modules.clone();
         let image = match table.prepare(bytes, Trust::Untrusted, None) {
             Ok(image) => image,
@@ -142,99 +238,156 @@ impl Stage {
                 outcome.decoded = !matches!(e, LoadError::File(_));
                 outcome.valid = outcome.decoded && !matches!(e, LoadError::Invalid(_));
                 self.refused = outcome.valid.then(|| e.to_string());
-                return outcome;
+                return None;
             }
         };
         (outcome.decoded, outcome.valid) = (true, true);
-        let module = image.module();
-        let exports: Vec<(Atom, u32)> = image.lowered.exports.iter().map(|e| (e.0, e.1)).collect();
-        let area = image.lowered.literals.clone();
+        let exports = image.lowered.exports.iter().map(|e| (e.0, e.1));
+        let mut loaded = Loaded {
+            module: image.module(),
+            exports: exports.collect(),
+            literals: image.lowered.literals.clone(),
+        };
+        // What every module has says little.
+        let text = |a: Atom| self.vm.tables.atoms.text(a) == "module_info";
+        if loaded.exports.iter().any(|e| !text(e.0)) && loaded.exports.len() > 2 {
+            loaded.exports.retain(|e| !text(e.0));
+        }
         let finished = table.finish(&[image]);
         self.refused = finished.as_ref().err().map(|e| e.to_string());
-        if finished.is_ok() {
-            outcome.loaded = true;
-            for _ in 0..calls {
-                if self.tenant.reductions() - before >= REDUCTIONS {
-                    break;
-                }
-                let Some((function, arity)) = r.pick(&exports) else {
-                    break;
-                };
-                outcome.calls += 1;
-                outcome.returned += u64::from(self.call(module, function, arity, &area, r));
-            }
-        }
-        outcome.reductions = self.tenant.reductions() - before;
-        self.unload(module);
-        outcome
+        outcome.loaded = finished.is_ok();
+        Some(loaded)
     }
 
-    /// One call in a process of its own; whether it returned.
-    fn call(
-        &mut self,
-        module: Atom,
-        function: Atom,
-        arity: u32,
-        literals: &[Word],
-        r: &mut Random,
-    ) -> bool {
-        let mut fragment = Fragment::with_capacity(64);
-        let args: Vec<Word> = (0..arity)
-            .map(|_| {
-                if r.one_in(8)
-                    && let Some(l) = r.pick(literals)
-                {
-                    return l;
-                }
-                r.pick(&self.arguments).unwrap_or(Word::NIL)
-            })
-            .collect();
-        let args = fragment.list(args);
+    /// Function and argument list.
+    fn call(&self, call: &Call) -> (Word, Vec<Word>) {
+        let function = self.vm.tables.atoms.intern(&call.function);
+        let arguments = call.arguments.iter().map(|i| self.arguments[*i]);
+        (
+            function.map_or(Word::NIL, |f| f.word()),
+            arguments.collect(),
+        )
+    }
+
+    fn any_call(&self, loaded: &Loaded, known: &[Call], r: &mut Random) -> (Word, Vec<Word>) {
+        if !known.is_empty() && r.one_in(2) {
+            return self.call(&known[r.below(known.len())]);
+        }
+        let Some((function, arity)) = r.pick(&loaded.exports) else {
+            return (Word::NIL, Vec::new());
+        };
+        let argument = |_| {
+            if r.one_in(8)
+                && let Some(l) = r.pick(&loaded.literals)
+            {
+                return l;
+            }
+            r.pick(&self.arguments).unwrap_or(Word::NIL)
+        };
+        (function.word(), (0..arity).map(argument).collect())
+    }
+
+    /// Starts a driver.
+    fn drive(&self, module: Atom, calls: &[(Word, Vec<Word>)], rounds: usize) -> Word {
+        let mut f = Fragment::with_capacity(1024);
+        let mut list = Word::NIL;
+        for (function, args) in calls {
+            let args = f.list(args.iter().copied());
+            let call = f.tuple(&[*function, args]);
+            list = f.cons(call, list);
+        }
         if self.loud {
             let t = &self.vm.tables;
-            let limit = beamr_term::format::FormatLimit::items(400);
-            let args = beamr_term::format::format_term(t, args, limit);
+            let limit = beamr_term::format::FormatLimit::items(4000);
+            let text = beamr_term::format::format_term(t, list, limit);
             println!(
-                "{}:{} {}",
+                "{}: {}",
                 t.atoms.text(module),
-                t.atoms.text(function),
-                String::from_utf8_lossy(&args)
+                String::from_utf8_lossy(&text)
             );
         }
-        let start = Start::Apply(module.word(), function.word(), args);
-        let options = SpawnOptions::default();
-        let Ok(pid) = self.vm.spawn(&self.tenant, start, &options, None) else {
-            return false;
+        let args = f.list([module.word(), list, Word::fixnum(rounds as i64)]);
+        let atom = |text: &str| {
+            self.vm
+                .tables
+                .atoms
+                .intern(text)
+                .map_or(Word::NIL, |a| a.word())
         };
-        let mut turns = 0;
-        while turns < TURNS && self.vm.is_alive(pid) {
-            let idle = self.vm.run_until_idle(1);
-            turns += 1;
-            if idle.idle && self.vm.is_alive(pid) {
-                for _ in 0..3 {
-                    let m = r.pick(&self.arguments).unwrap_or(Word::NIL);
-                    self.vm.send(pid, Carried::copy(m));
-                }
+        let start = Start::Apply(atom("hostile_driver"), atom("run"), args);
+        let options = SpawnOptions::default();
+        let pid = self.vm.spawn(&self.tenant, start, &options, None);
+        pid.unwrap_or(Word::NIL)
+    }
+
+    /// Lets processes run until they ended or the tenant spent so many reductions; those that wait get messages, then end.
+    fn watch(&self, pids: &[Word], reductions: u64, r: &mut Random) {
+        let mut nudges = 0;
+        while self.tenant.reductions() < reductions && pids.iter().any(|p| self.vm.is_alive(*p)) {
+            if !self.vm.run_until_idle(1).idle {
+                continue;
             }
-        }
-        if self.vm.is_alive(pid) {
-            self.vm.exit(pid, Carried::immediate(atoms::KILL));
-        }
-        for _ in 0..1000 {
-            if self.vm.run_until_idle(64).idle {
+            nudges += 1;
+            if nudges > 4 {
                 break;
             }
+            for p in pids {
+                let m = r.pick(&self.arguments).unwrap_or(Word::NIL);
+                self.vm.send(*p, Carried::copy(m));
+            }
         }
-        assert_eq!(self.vm.process_count(), 0, "a killed process lives");
-        let end = self.vm.exits.take(pid.local_number());
-        let Some(end) = end else { return false };
-        let tag = end.reason.term.as_tuple().and_then(|t| t.first().copied());
-        let tag = tag.and_then(Word::as_atom);
-        assert!(
-            tag.is_none_or(|t| self.vm.tables.atoms.text(t) != "vm_panic"),
-            "the VM panicked"
-        );
-        end.result.is_some()
+        for _ in 0..64 {
+            for p in self.vm.pids() {
+                self.vm.exit(p, Carried::immediate(atoms::KILL));
+            }
+            if self.vm.run_until_idle(1000).idle && self.vm.process_count() == 0 {
+                return;
+            }
+        }
+        panic!("a killed process lives");
+    }
+
+    /// How many drivers came to their end, and how many calls of theirs returned.
+    fn collect(&self, pids: &[Word]) -> (u64, u64) {
+        let (mut ended, mut returned) = (0, 0);
+        for p in pids {
+            let Some(end) = self.vm.exits.take(p.local_number()) else {
+                continue;
+            };
+            let tag = end.reason.term.as_tuple().and_then(|t| t.first().copied());
+            let tag = tag.and_then(Word::as_atom);
+            assert!(
+                tag.is_none_or(|t| self.vm.tables.atoms.text(t) != "vm_panic"),
+                "the VM panicked"
+            );
+            if let Some(n) = end.result.as_ref().and_then(|r| r.term.as_small()) {
+                ended += 1;
+                returned += n as u64;
+            }
+        }
+        (ended, returned)
+    }
+
+    /// Runs a group of drivers; gives the reductions that they spent themselves, at most.
+    fn group(
+        &self,
+        loaded: &Loaded,
+        known: &[Call],
+        reductions: u64,
+        outcome: &mut Outcome,
+        r: &mut Random,
+    ) -> u64 {
+        let pids = [(); DRIVERS].map(|()| {
+            let calls: Vec<_> = (0..CALLS)
+                .map(|_| self.any_call(loaded, known, r))
+                .collect();
+            self.drive(loaded.module, &calls, ROUNDS)
+        });
+        self.watch(&pids, reductions, r);
+        let (ended, returned) = self.collect(&pids);
+        outcome.calls += ended * (CALLS * ROUNDS) as u64;
+        outcome.returned += returned;
+        OVERHEAD * (DRIVERS * CALLS * ROUNDS) as u64
     }
 
     fn unload(&mut self, module: Atom) {

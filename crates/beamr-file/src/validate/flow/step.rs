@@ -203,6 +203,8 @@ impl Flow<'_> {
             }
             (Op::PutMapAssoc | Op::PutMapExact, &[fail, src, dst, live, list]) => {
                 let fragile = self.read(src)? | self.read_all(self.module.code.list_of(list))?;
+                self.kept(&[src], live)?;
+                self.kept(self.module.code.list_of(list), live)?;
                 self.gc(live)?;
                 self.fail(fail)?;
                 self.term(dst, fragile)?;
@@ -210,6 +212,8 @@ impl Flow<'_> {
             (Op::PutRecord, &[fail, id, src, dst, live, list]) => {
                 let fragile =
                     self.read_all(&[id, src])? | self.read_all(self.module.code.list_of(list))?;
+                self.kept(&[id, src], live)?;
+                self.kept(self.module.code.list_of(list), live)?;
                 self.gc(live)?;
                 self.fail(fail)?;
                 self.term(dst, fragile)?;
@@ -276,6 +280,7 @@ impl Flow<'_> {
             }
             (Op::GcBif1 | Op::GcBif2 | Op::GcBif3, &[fail, live, import, ref srcs @ .., dst]) => {
                 let fragile = self.bif_sources(import, srcs)?;
+                self.kept(srcs, live)?;
                 self.gc(live)?;
                 self.fail(fail)?;
                 self.term(dst, fragile)?;
@@ -426,6 +431,7 @@ impl Flow<'_> {
                 self.read(size)?;
                 self.test(fail)?;
                 self.keep(ctx, live)?;
+                self.kept(&[size], live)?;
                 self.gc(live)?;
                 self.term(dst, fragile)?;
             }
@@ -478,6 +484,7 @@ impl Flow<'_> {
                         self.read_durable(segment[4])?;
                     }
                     self.read_durable(segment[5])?;
+                    self.kept(&segment[4..], live)?;
                 }
                 self.gc(live)?;
                 self.fail(fail)?;
@@ -486,6 +493,7 @@ impl Flow<'_> {
             }
             (Op::BsInit2 | Op::BsInitBits, &[fail, size, need, live, _, dst]) => {
                 self.read_size(size)?;
+                self.kept(&[size], live)?;
                 self.gc(live)?;
                 self.fail(fail)?;
                 self.reserve(need);
@@ -494,6 +502,7 @@ impl Flow<'_> {
             (Op::BsAppend, &[fail, size, need, live, _, bin, _, dst]) => {
                 self.read_size(size)?;
                 self.read_durable(bin)?;
+                self.kept(&[size, bin], live)?;
                 self.gc(live)?;
                 self.fail(fail)?;
                 self.reserve(need);
@@ -552,6 +561,19 @@ impl Flow<'_> {
         }
     }
 
+    /// Sources are among the live registers: they may be read behind a collection.
+    fn kept(&self, sources: &[Arg], live: Arg) -> Step {
+        let Arg::U(live) = live else { return Ok(()) };
+        match sources
+            .iter()
+            .filter_map(|s| s.x())
+            .find(|x| *x as u64 >= live)
+        {
+            Some(x) => Err(Fault::X(x as u16, "is a source, but not live")),
+            None => Ok(()),
+        }
+    }
+
     fn read_size(&self, size: Arg) -> Step {
         match size {
             Arg::U(_) => Ok(()),
@@ -571,6 +593,7 @@ impl Flow<'_> {
     }
 
     fn start_match(&mut self, fail: Arg, src: Arg, live: Arg, dst: Arg) -> Step {
+        self.kept(&[src], live)?;
         let slot = self.slot(src)?;
         if !slot.is_movable() {
             return Err(Self::unreadable(src, slot));
