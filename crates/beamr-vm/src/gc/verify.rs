@@ -2,6 +2,7 @@
 //! [`verify`], which follows every reference from the roots and may run at any safe point.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use beamr_abi::{Body, Heap};
 use beamr_term::word::{PRIMARY_BOXED, PRIMARY_HEADER, PRIMARY_IMMEDIATE, PRIMARY_LIST};
@@ -63,6 +64,27 @@ pub enum VerifyError {
 }
 
 type Result<T> = std::result::Result<T, VerifyError>;
+
+/// A set of addresses: nobody chooses them, so one multiplication spreads them well enough.
+type Addresses = HashSet<usize, BuildHasherDefault<Spread>>;
+
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for b in bytes {
+            self.write_usize(usize::from(*b));
+        }
+    }
+    fn write_usize(&mut self, n: usize) {
+        let x = (self.0 ^ n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = x ^ x >> 32;
+    }
+}
 
 struct Regions {
     young: (usize, usize),
@@ -147,8 +169,8 @@ pub unsafe fn verify(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word]) -> 
         }
         p = p.add(1);
     }
-    let mut seen: HashSet<usize> = HashSet::new();
-    let mut off_heap = HashSet::new();
+    let mut seen: Addresses = HashSet::default();
+    let mut off_heap: Addresses = HashSet::default();
     while let Some((w, at)) = todo.pop() {
         let place = || format!("word at {at:#x}");
         let primary = w & 3;
@@ -213,7 +235,7 @@ pub unsafe fn verify(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word]) -> 
             todo.push((*p.add(i), a + i * 8));
         }
     }
-    let mut listed = HashSet::new();
+    let mut listed: Addresses = HashSet::default();
     let mut p = body.heap.off_heap.first;
     while !p.is_null() {
         if !listed.insert(p as usize) {

@@ -33,7 +33,7 @@ const DRIVERS: usize = 3;
 /// Different calls that a driver makes.
 const CALLS: usize = 40;
 /// How often it makes each.
-const ROUNDS: usize = 16;
+const ROUNDS: usize = 24;
 /// Groups of drivers that a mutant gets at most: enough for functions that spend one reduction.
 const GROUPS: usize = 64;
 /// Reductions of a driver for one call, the call itself included.
@@ -185,13 +185,9 @@ impl Stage {
         let mut overhead = 0;
         if outcome.loaded {
             for _ in 0..GROUPS {
-                overhead += self.group(
-                    &loaded,
-                    known,
-                    before + overhead + reductions,
-                    &mut outcome,
-                    r,
-                );
+                overhead += OVERHEAD * (DRIVERS * CALLS * ROUNDS) as u64;
+                let enough = before + overhead + reductions;
+                self.group(&loaded, known, enough, &mut outcome, r);
                 let spent = self.tenant.reductions() - before;
                 outcome.reductions = spent.saturating_sub(overhead);
                 if outcome.reductions >= reductions || loaded.exports.is_empty() {
@@ -221,8 +217,11 @@ impl Stage {
                 let pids = [self.drive(loaded.module, &[self.call(&call)], 1)];
                 self.watch(&pids, before + 20_000, r);
                 let (_, returned) = self.collect(&pids);
-                if returned > 0 || self.tenant.reductions() - before > 40 {
-                    known.push(call);
+                let spent = self.tenant.reductions() - before;
+                if returned > 0 || spent > 40 {
+                    // What runs for long is worth most.
+                    let weight = (spent / 40).clamp(1, 8);
+                    known.extend((0..weight).map(|_| call.clone()));
                 }
             }
         }
@@ -270,7 +269,7 @@ impl Stage {
     }
 
     fn any_call(&self, loaded: &Loaded, known: &[Call], r: &mut Random) -> (Word, Vec<Word>) {
-        if !known.is_empty() && r.one_in(2) {
+        if !known.is_empty() && !r.one_in(3) {
             return self.call(&known[r.below(known.len())]);
         }
         let Some((function, arity)) = r.pick(&loaded.exports) else {
@@ -337,12 +336,13 @@ impl Stage {
             }
         }
         for _ in 0..64 {
+            if self.vm.process_count() == 0 {
+                return;
+            }
             for p in self.vm.pids() {
                 self.vm.exit(p, Carried::immediate(atoms::KILL));
             }
-            if self.vm.run_until_idle(1000).idle && self.vm.process_count() == 0 {
-                return;
-            }
+            self.vm.run_until_idle(1000);
         }
         panic!("a killed process lives");
     }
@@ -368,7 +368,7 @@ impl Stage {
         (ended, returned)
     }
 
-    /// Runs a group of drivers; gives the reductions that they spent themselves, at most.
+    /// Runs a group of drivers until they are done or the tenant spent so many reductions.
     fn group(
         &self,
         loaded: &Loaded,
@@ -376,7 +376,7 @@ impl Stage {
         reductions: u64,
         outcome: &mut Outcome,
         r: &mut Random,
-    ) -> u64 {
+    ) {
         let pids = [(); DRIVERS].map(|()| {
             let calls: Vec<_> = (0..CALLS)
                 .map(|_| self.any_call(loaded, known, r))
@@ -387,7 +387,6 @@ impl Stage {
         let (ended, returned) = self.collect(&pids);
         outcome.calls += ended * (CALLS * ROUNDS) as u64;
         outcome.returned += returned;
-        OVERHEAD * (DRIVERS * CALLS * ROUNDS) as u64
     }
 
     fn unload(&mut self, module: Atom) {
