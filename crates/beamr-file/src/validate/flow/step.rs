@@ -569,7 +569,7 @@ impl Flow<'_> {
             .filter_map(|s| s.x())
             .find(|x| *x as u64 >= live)
         {
-            Some(x) => Err(Fault::X(x as u16, "is a source, but not live")),
+            Some(x) => Err(Fault::X(x, "is a source, but not live")),
             None => Ok(()),
         }
     }
