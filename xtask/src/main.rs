@@ -5,6 +5,7 @@
 mod demo;
 mod layers;
 mod setup;
+mod stdlib;
 mod test;
 
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ cargo xtask COMMAND
   setup          only install what demo and test need
   hostile ARGS   search for module files that harm the VM (`cargo xtask hostile --help`)
   natives        print how many of OTP's natives exist, weighted by their use, and which are missing
+  stdlib-compile compile stdlib with OTP's compiler on this VM and on OTP, and compare (`--chroot DIR`, `--beamr PROGRAM`)
   layers         check the arrows between crates
   help           this text";
 
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         Some("setup") => setup::packages().and_then(|()| setup::otp().map(|_| ())),
         Some("hostile") => hostile(&args[1..]),
         Some("natives") => example("beamr-natives", "natives", &[]),
+        Some("stdlib-compile") => stdlib::compile(&args[1..]),
         Some("layers") => {
             layers::check().map(|n| println!("{n} arrows between crates, all allowed"))
         }

@@ -91,6 +91,9 @@ pub struct NativeEntry {
     pub function: &'static str,
     /// Arity.
     pub arity: u8,
+    /// The arity that stack traces show, with the first so many arguments: less than `arity` for a continuation whose state
+    /// follows the arguments of the native it continues.
+    pub shown_arity: u8,
     /// The function.
     pub func: NativeFn,
     /// How it runs.
@@ -115,12 +118,18 @@ impl NativeEntry {
             module,
             function,
             arity,
+            shown_arity: arity,
             func,
             class: NativeClass::Plain,
             capability: Capability::Pure,
             determinism: Determinism::Pure,
             releases: ReleaseSpan::ALWAYS,
         }
+    }
+    /// A continuation of a native of this arity.
+    pub const fn continues(mut self, arity: u8) -> NativeEntry {
+        self.shown_arity = arity;
+        self
     }
     /// With another class.
     pub const fn class(mut self, class: NativeClass) -> NativeEntry {

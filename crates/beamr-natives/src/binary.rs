@@ -20,6 +20,13 @@ enum Pattern {
 }
 
 impl Pattern {
+    /// What its tuple begins with.
+    fn tag(&self) -> &'static str {
+        match self {
+            Pattern::One(_) => "bm",
+            Pattern::Several(_) => "ac",
+        }
+    }
     fn find(&self, hay: &[u8], at: usize) -> Option<(usize, usize)> {
         match self {
             Pattern::One(f) => f.find(&hay[at..]).map(|i| (at + i, f.needle().len())),
@@ -70,9 +77,11 @@ fn compile(ctx: &mut Ctx, w: Word) -> Result<Pattern, Escape> {
 }
 
 /// The compiled pattern behind `{bm, Ref}` or `{ac, Ref}`.
-fn compiled<'a>(w: Word) -> Option<&'a Pattern> {
-    let [_, r] = w.as_tuple()? else { return None };
-    resources::get(*r)
+fn compiled<'a>(ctx: &Ctx, w: Word) -> Option<&'a Pattern> {
+    let [tag, r] = w.as_tuple()? else { return None };
+    let pattern: &Pattern = resources::get(*r)?;
+    let tag = ctx.tables().atoms.text(tag.as_atom()?);
+    (tag == pattern.tag()).then_some(pattern)
 }
 
 /// Runs `f` with the pattern that `w` is or denotes.
@@ -82,7 +91,7 @@ fn with_pattern<T>(
     f: impl FnOnce(&mut Ctx, &Pattern) -> Result<T, Escape>,
 ) -> Result<T, Escape> {
     if w.is_tuple() {
-        match compiled(w) {
+        match compiled(ctx, w) {
             Some(p) => f(ctx, p),
             None => Err(ctx.badarg()),
         }
@@ -95,11 +104,7 @@ fn with_pattern<T>(
 /// `binary:compile_pattern(Pattern)`.
 fn compile_pattern_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let p = compile(ctx, args[0])?;
-    let tag = ctx.atom(if matches!(p, Pattern::One(_)) {
-        "bm"
-    } else {
-        "ac"
-    })?;
+    let tag = ctx.atom(p.tag())?;
     let r = resources::new(ctx, p);
     Ok(ctx.tuple(&[tag, r]))
 }

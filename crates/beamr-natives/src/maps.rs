@@ -1,7 +1,7 @@
 //! `maps`, and the map natives of `erlang` and `erts_internal`.
 
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
-use beamr_term::{Build, Subtag, Word, atoms, maps};
+use beamr_term::{Build, Subtag, Word, atoms, maps, text};
 
 use crate::support::{cost, list_items};
 
@@ -131,8 +131,12 @@ fn map_size_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 const NEXT_STEP: usize = 30;
 
 /// `erts_internal:map_next(Path, Map, iterator | List)`: the pairs from position `Path` on, as nested
-/// `{K, V, Next}` or in front of a list; what is left is `[Path | Map]`.
+/// `{K, V, Next}` or in front of a list; what is left is `[Path | Map]`. Since 26 the path of an iterator may be the list of keys that
+/// are wanted, which are given at once.
 fn map_next_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if args[0].is_list() && ctx.tables().release.0 >= 26 {
+        return next_of_keys(ctx, args[0], args[1], args[2]);
+    }
     let (Some(path), true) = (args[0].as_small(), args[1].is_map()) else {
         return Err(ctx.badarg());
     };
@@ -167,6 +171,29 @@ fn map_next_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     } else {
         ctx.cons(Word::fixnum(end as i64), map)
     };
+    for (k, v) in pairs.into_iter().rev() {
+        next = ctx.tuple(&[k, v, next]);
+    }
+    Ok(next)
+}
+
+/// `map_next` for a list of keys, all of which the map must have.
+fn next_of_keys(ctx: &mut Ctx, keys: Word, map: Word, kind: Word) -> Result<Word, Escape> {
+    let tables = ctx.tables();
+    let wanted = kind
+        .as_atom()
+        .is_some_and(|a| tables.atoms.text(a) == "iterator");
+    let keys = text::list_to_vec(keys).filter(|_| wanted && map.is_map());
+    let pairs: Option<Vec<(Word, Word)>> = keys.and_then(|keys| {
+        keys.into_iter()
+            .map(|k| Some((k, maps::get(map, k, tables)?)))
+            .collect()
+    });
+    let Some(pairs) = pairs else {
+        return Err(ctx.badarg());
+    };
+    ctx.bump(cost(pairs.len() * 2));
+    let mut next = atoms::NONE.word();
     for (k, v) in pairs.into_iter().rev() {
         next = ctx.tuple(&[k, v, next]);
     }

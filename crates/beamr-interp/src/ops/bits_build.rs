@@ -14,7 +14,7 @@ use beamr_vm::lower::op::{SegKind, SegSize, Segment, Src};
 use crate::glue;
 use crate::machine::{Ip, M, handlers, plain_error};
 use crate::ops::arith::{ensure, store_and_ensure};
-use crate::ops::exceptions::{badarg, raise_at};
+use crate::ops::exceptions::{badarg, raise_at, system_limit};
 use crate::ops::natives::Step;
 
 handlers! {
@@ -67,9 +67,16 @@ handlers! {
                 m.next(m.half(7))
             }
             None if m.int(5) != 0 => m.branch(5),
+            // A size that is none is worse than one that is too large.
+            None if is_size(a) && is_size(b) => m.slow(system_limit),
             None => m.slow(badarg),
         }
     }
+}
+
+/// Whether a term is an integer that is not negative.
+fn is_size(w: Word) -> bool {
+    w.subtag() == Some(Subtag::PosBig) || w.as_small().is_some_and(|n| n >= 0)
 }
 
 #[inline(never)]

@@ -78,6 +78,14 @@ handlers! {
         let pos = raise_reason(m.regs(), m.ip, atoms::BADARG);
         m.resume(pos)
     }
+    /// `system_limit` at this instruction.
+    #[cold]
+    #[inline(never)]
+    fn system_limit(m) {
+        m.save();
+        let pos = raise_reason(m.regs(), m.ip, atoms::SYSTEM_LIMIT);
+        m.resume(pos)
+    }
     /// `badarith` at this instruction.
     #[cold]
     #[inline(never)]

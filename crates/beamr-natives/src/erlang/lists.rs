@@ -19,7 +19,7 @@ pub fn append_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let mut n = 0;
     while let Some((h, t)) = l.as_cons() {
         if n == STEP {
-            return append_long(ctx, &[list, Word::NIL, tail, list]);
+            return append_long(ctx, &[list, tail, list, Word::NIL]);
         }
         out.push(ctx, h);
         l = t;
@@ -32,9 +32,9 @@ pub fn append_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Ok(out.finish(tail))
 }
 
-/// State: rest to reverse, reversed so far, tail, the whole list (for the error).
+/// `++` of a long list: the arguments, the rest to reverse, reversed so far.
 fn append_long(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let (mut rest, mut reversed) = (args[0], args[1]);
+    let (mut rest, mut reversed) = (args[2], args[3]);
     let mut n = 0;
     while let Some((h, t)) = rest.as_cons() {
         reversed = ctx.cons(h, reversed);
@@ -44,7 +44,7 @@ fn append_long(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             ctx.bump(cost(n));
             return Err(ctx.trap(
                 TrapTarget::Native(&APPEND_LONG),
-                &[rest, reversed, args[2], args[3]],
+                &[args[0], args[1], rest, reversed],
             ));
         }
     }
@@ -52,7 +52,7 @@ fn append_long(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     if !rest.is_nil() {
         return Err(ctx.badarg());
     }
-    crate::lists::reverse_2(ctx, &[reversed, args[2]])
+    crate::lists::reverse_2(ctx, &[reversed, args[1]])
 }
 
 /// `erlang:'--'(List, Remove)`: removes, for each element of `Remove`, its first occurrence.
@@ -168,7 +168,7 @@ const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
     NativeEntry::new("erlang", function, arity, func)
 }
 
-static APPEND_LONG: NativeEntry = row("++", 2, append_long);
+static APPEND_LONG: NativeEntry = row("++", 4, append_long).continues(2);
 
 /// See the module.
 pub const TABLE: &[NativeEntry] = &[

@@ -203,6 +203,26 @@ const ACTIONS: &[(&str, Action, &[usize], bool, bool, bool)] = &[
 /// A constant, or code that was emitted.
 type Value = Option<Word>;
 
+/// What is still to be done, last first: nesting costs memory, not stack.
+enum Step {
+    /// An expression: leaves a value.
+    Expression {
+        term: Word,
+        keep: bool,
+        depth: usize,
+    },
+    /// The value that was left becomes code if it is a constant.
+    Emit { keep: bool },
+    /// A structure of so many values, the code of which starts here: folded when all are constant.
+    Build { op: Op, values: usize, start: usize },
+    /// An instruction that takes so many values.
+    Take { op: Op, values: usize },
+    /// A jump to the end of the `andalso` or `orelse` at hand.
+    Jump { or: bool },
+    /// The end of an `andalso` or `orelse` of so many values, at which all but the last jump.
+    Land { values: usize },
+}
+
 impl Compiler<'_> {
     /// A list of guards, or a body.
     pub(super) fn guards_or_body(&mut self, list: Word) -> Result<(), SpecError> {
@@ -220,7 +240,7 @@ impl Compiler<'_> {
         while let Some((item, tail)) = l.as_cons() {
             l = tail;
             let last = table_body && !tail.is_cons();
-            let value = self.expression(item, last, 0)?;
+            let value = self.expression(item, last)?;
             self.emit(value, last);
             self.code.push(match (self.in_guard, last) {
                 (true, _) => Op::Guard,
@@ -242,20 +262,85 @@ impl Compiler<'_> {
             });
         }
     }
-    /// After a message: the code stays balanced.
-    fn nothing(&mut self) -> Result<Value, SpecError> {
-        Ok(Some(Word::NIL))
+    fn expression(&mut self, term: Word, keep: bool) -> Result<Value, SpecError> {
+        let mut steps = vec![Step::Expression {
+            term,
+            keep,
+            depth: 0,
+        }];
+        let mut values: Vec<Value> = Vec::new();
+        let mut jumps = Vec::new();
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Expression { term, keep, depth } => {
+                    // After a message the value is anything: the code stays balanced.
+                    if let Some(value) = self.part(term, keep, depth, &mut steps)? {
+                        values.push(value);
+                    }
+                }
+                Step::Emit { keep } => {
+                    let value = values.last().copied().flatten();
+                    self.emit(value, keep);
+                }
+                Step::Build {
+                    op,
+                    values: n,
+                    start,
+                } => {
+                    let parts = values.split_off(values.len() - n);
+                    let constants: Option<Vec<Word>> = parts.into_iter().collect();
+                    values.push(match constants {
+                        Some(constants) => {
+                            self.code.truncate(start);
+                            Some(self.fold(op, &constants))
+                        }
+                        None => {
+                            self.code.push(op);
+                            None
+                        }
+                    });
+                }
+                Step::Take { op, values: n } => {
+                    values.truncate(values.len() - n);
+                    self.code.push(op);
+                    values.push(None);
+                }
+                Step::Jump { or } => {
+                    jumps.push(self.code.len());
+                    self.code
+                        .push(if or { Op::OrElse(0) } else { Op::AndAlso(0) });
+                }
+                Step::Land { values: n } => {
+                    values.truncate(values.len() - n);
+                    let end = self.code.len() as u32;
+                    for at in jumps.drain(jumps.len() + 1 - n..) {
+                        if let Op::OrElse(to) | Op::AndAlso(to) = &mut self.code[at] {
+                            *to = end;
+                        }
+                    }
+                    values.push(None);
+                }
+            }
+        }
+        Ok(values.pop().flatten())
     }
-    fn expression(&mut self, t: Word, keep: bool, depth: usize) -> Result<Value, SpecError> {
+    /// One expression: its value, or the steps that will leave it.
+    fn part(
+        &mut self,
+        t: Word,
+        keep: bool,
+        depth: usize,
+        steps: &mut Vec<Step>,
+    ) -> Result<Option<Value>, SpecError> {
+        const MESSAGE: Option<Value> = Some(Some(Word::NIL));
         self.visit()?;
         if depth > MAX_DEPTH {
-            let shown = |c: &mut Self| {
-                let t = c.show(t);
-                format!("Excessive nesting; system limit reached near: {t}")
-            };
             if self.lint {
-                self.error(shown)?;
-                return self.nothing();
+                self.error(|c| {
+                    let t = c.show(t);
+                    format!("Excessive nesting; system limit reached near: {t}")
+                })?;
+                return Ok(MESSAGE);
             }
             return Err(SpecError::TooDeep);
         }
@@ -267,29 +352,22 @@ impl Compiler<'_> {
                 l = tail;
             }
             parts.push(l);
-            let n = parts.len() as u32 - 1;
-            return self.built(&parts, keep, depth, Op::List(n), |c, w| {
-                let (tail, items) = w.split_last().unwrap_or((&Word::NIL, &[]));
-                c.constants().list_with_tail(items.iter().copied(), *tail)
-            });
+            let op = Op::List(parts.len() as u32 - 1);
+            self.build(steps, op, &parts, keep, depth);
+            return Ok(None);
         }
         if let Some(elements) = t.as_tuple() {
             if let [inner] = elements
                 && let Some(parts) = inner.as_tuple()
             {
-                return self.built(parts, keep, depth, Op::Tuple(parts.len() as u32), |c, w| {
-                    if w.is_empty() {
-                        beamr_term::empty_tuple()
-                    } else {
-                        c.constants().tuple(w)
-                    }
-                });
+                self.build(steps, Op::Tuple(parts.len() as u32), parts, keep, depth);
+                return Ok(None);
             }
             if let [name, args @ ..] = elements
                 && name.is_atom()
                 && variable(*name, self.tables).is_none()
             {
-                return self.call(t, *name, args, keep, depth);
+                return self.call(t, *name, args, keep, depth, steps);
             }
             self.error(|c| {
                 let t = c.show(t);
@@ -297,75 +375,76 @@ impl Compiler<'_> {
                     "{t} is neither a function call, nor a tuple (tuples are written {{{{ ... }}}})."
                 )
             })?;
-            return self.nothing();
+            return Ok(MESSAGE);
         }
         if t.is_map() {
             // Keys of flat maps stay as they are unless they are expressions themselves.
             let pairs: Vec<Word> = maps::iter(t).flat_map(|(k, v)| [k, v]).collect();
-            let n = pairs.len() as u32 / 2;
-            return self.built(&pairs, keep, depth, Op::Map(n), |c, w| {
-                let pairs: Vec<(Word, Word)> = w.chunks(2).map(|p| (p[0], p[1])).collect();
-                let tables = c.tables;
-                maps::from_pairs(c.constants(), &pairs, tables)
-            });
+            let op = Op::Map(pairs.len() as u32 / 2);
+            self.build(steps, op, &pairs, keep, depth);
+            return Ok(None);
         }
         if let Some(n) = variable(t, self.tables) {
             let index = self.index_of(n);
-            match index.filter(|i| self.bound[*i as usize]) {
-                Some(i) => {
-                    self.code
-                        .push(if keep { Op::VarCopy(i) } else { Op::Var(i) });
-                    return Ok(None);
-                }
-                None => {
-                    self.error(|_| format!("Variable ${n} is unbound."))?;
-                    return self.nothing();
-                }
-            }
+            let Some(i) = index.filter(|i| self.bound[*i as usize]) else {
+                self.error(|_| format!("Variable ${n} is unbound."))?;
+                return Ok(MESSAGE);
+            };
+            self.code
+                .push(if keep { Op::VarCopy(i) } else { Op::Var(i) });
+            return Ok(Some(None));
         }
         if t == atoms::DOLLAR_UNDERSCORE.word() {
             self.code.push(if keep { Op::WholeCopy } else { Op::Whole });
-            return Ok(None);
+            return Ok(Some(None));
         }
         if t == atoms::DOLLAR_DOLLAR.word() {
             self.code.push(Op::Bindings);
-            return Ok(None);
+            return Ok(Some(None));
         }
         if t.is_immediate() {
-            return Ok(Some(t));
+            return Ok(Some(Some(t)));
         }
-        Ok(Some(self.constant(t)))
+        Ok(Some(Some(self.constant(t))))
     }
-    /// A structure of parts: folded when all are constant.
-    fn built(
-        &mut self,
-        parts: &[Word],
-        keep: bool,
-        depth: usize,
-        op: Op,
-        fold: impl FnOnce(&mut Self, &[Word]) -> Word,
-    ) -> Result<Value, SpecError> {
-        let start = self.code.len();
-        let mut constants = Vec::with_capacity(parts.len());
-        for part in parts {
-            let value = self.expression(*part, keep, depth + 1)?;
-            self.emit(value, keep);
-            constants.extend(value);
+    /// Steps that leave and emit the values of these terms, the first at the top.
+    fn push_parts(steps: &mut Vec<Step>, parts: &[Word], keep: bool, depth: usize) {
+        for term in parts.iter().rev() {
+            steps.push(Step::Emit { keep });
+            steps.push(Step::Expression {
+                term: *term,
+                keep,
+                depth: depth + 1,
+            });
         }
-        if constants.len() == parts.len() {
-            self.code.truncate(start);
-            return Ok(Some(fold(self, &constants)));
-        }
-        self.code.push(op);
-        Ok(None)
     }
-    fn arguments(&mut self, args: &[Word], depth: usize) -> Result<(), SpecError> {
-        for a in args {
-            let value = self.expression(*a, false, depth + 1)?;
-            self.emit(value, false);
-        }
-        Ok(())
+    /// A structure of parts.
+    fn build(&self, steps: &mut Vec<Step>, op: Op, parts: &[Word], keep: bool, depth: usize) {
+        steps.push(Step::Build {
+            op,
+            values: parts.len(),
+            start: self.code.len(),
+        });
+        Self::push_parts(steps, parts, keep, depth);
     }
+    /// The structure that `op` makes of constants.
+    fn fold(&mut self, op: Op, parts: &[Word]) -> Word {
+        match op {
+            Op::List(_) => {
+                let (tail, items) = parts.split_last().unwrap_or((&Word::NIL, &[]));
+                self.constants()
+                    .list_with_tail(items.iter().copied(), *tail)
+            }
+            Op::Map(_) => {
+                let pairs: Vec<(Word, Word)> = parts.chunks(2).map(|p| (p[0], p[1])).collect();
+                let tables = self.tables;
+                maps::from_pairs(self.constants(), &pairs, tables)
+            }
+            _ if parts.is_empty() => beamr_term::empty_tuple(),
+            _ => self.constants().tuple(parts),
+        }
+    }
+    /// A function or form applied to arguments: the steps for it, or a value.
     fn call(
         &mut self,
         t: Word,
@@ -373,26 +452,33 @@ impl Compiler<'_> {
         args: &[Word],
         keep: bool,
         depth: usize,
-    ) -> Result<Value, SpecError> {
+        steps: &mut Vec<Step>,
+    ) -> Result<Option<Value>, SpecError> {
+        const MESSAGE: Option<Value> = Some(Some(Word::NIL));
         let text = match name.as_atom() {
             Some(a) => self.tables.atoms.text(a),
             None => "",
         };
         let n = args.len();
+        let take = |steps: &mut Vec<Step>, op| {
+            steps.push(Step::Take { op, values: n });
+            Self::push_parts(steps, args, false, depth);
+            Ok(None)
+        };
         match text {
             "const" => {
                 if let [constant] = args {
-                    return Ok(Some(if constant.is_immediate() {
+                    return Ok(Some(Some(if constant.is_immediate() {
                         *constant
                     } else {
                         self.constant(*constant)
-                    }));
+                    })));
                 }
                 self.error(|c| {
                     let t = c.show(t);
                     format!("Special form 'const' called with more than one argument in {t}.")
                 })?;
-                return self.nothing();
+                return Ok(MESSAGE);
             }
             "and" | "or" | "andalso" | "andthen" | "orelse" => {
                 if args.is_empty() {
@@ -401,18 +487,22 @@ impl Compiler<'_> {
                         let t = c.show(t);
                         format!("Special form '{name}' called without arguments in {t}.")
                     })?;
-                    return self.nothing();
+                    return Ok(MESSAGE);
                 }
                 if text == "and" || text == "or" {
-                    self.arguments(args, depth)?;
-                    self.code.push(if text == "and" {
-                        Op::And(n as u32)
-                    } else {
-                        Op::Or(n as u32)
-                    });
-                    return Ok(None);
+                    let n = n as u32;
+                    return take(steps, if text == "and" { Op::And(n) } else { Op::Or(n) });
                 }
-                return self.short_circuit(args, text == "orelse", depth);
+                steps.push(Step::Land { values: n });
+                for (i, a) in args.iter().enumerate().rev() {
+                    if i + 1 < n {
+                        steps.push(Step::Jump {
+                            or: text == "orelse",
+                        });
+                    }
+                    Self::push_parts(steps, std::slice::from_ref(a), false, depth);
+                }
+                return Ok(None);
             }
             "self" => {
                 if n > 0 {
@@ -420,24 +510,24 @@ impl Compiler<'_> {
                         let t = c.show(t);
                         format!("Special form 'self' called with arguments in {t}.")
                     })?;
-                    return self.nothing();
+                    return Ok(MESSAGE);
                 }
                 self.code.push(Op::Self_);
-                return Ok(None);
+                return Ok(Some(None));
             }
             _ => {}
         }
         if let Some(form) = ACTIONS.iter().find(|a| a.0 == text)
             && (text != "current_stacktrace" || self.tables.release.0 >= 26)
         {
-            return self.action(t, form, args, depth);
+            return self.action(t, form, args, depth, steps);
         }
         let Some(place) = allowed(text, n, self.tables.release) else {
             self.error(|c| {
                 let name = c.show(name);
                 format!("Function {name}/{n} does_not_exist.")
             })?;
-            return self.nothing();
+            return Ok(MESSAGE);
         };
         let fits = match place {
             Where::Everywhere => true,
@@ -449,9 +539,8 @@ impl Compiler<'_> {
                 let name = c.show(name);
                 format!("Function {name}/{n} cannot be called in this context.")
             })?;
-            return self.nothing();
+            return Ok(MESSAGE);
         }
-        self.arguments(args, depth)?;
         let op = match place {
             Where::Trace => Op::Action(Action::GetTcw, 0),
             Where::TraceBody => Op::Action(Action::SetTcw, 1),
@@ -460,32 +549,11 @@ impl Compiler<'_> {
                 // The table of natives has all of `functions`; a VM without them has no such function.
                 None => {
                     self.error(|_| format!("Function {text}/{n} does_not_exist."))?;
-                    Op::Push(Word::NIL)
+                    return Ok(MESSAGE);
                 }
             },
         };
-        self.code.push(op);
-        Ok(None)
-    }
-    fn short_circuit(&mut self, args: &[Word], or: bool, depth: usize) -> Result<Value, SpecError> {
-        let mut jumps = Vec::new();
-        for (i, a) in args.iter().enumerate() {
-            self.arguments(std::slice::from_ref(a), depth)?;
-            if i + 1 < args.len() {
-                jumps.push(self.code.len());
-                self.code
-                    .push(if or { Op::OrElse(0) } else { Op::AndAlso(0) });
-            }
-        }
-        let end = self.code.len() as u32;
-        for at in jumps {
-            self.code[at] = if or {
-                Op::OrElse(end)
-            } else {
-                Op::AndAlso(end)
-            };
-        }
-        Ok(None)
+        take(steps, op)
     }
     fn action(
         &mut self,
@@ -493,7 +561,8 @@ impl Compiler<'_> {
         form: &(&str, Action, &[usize], bool, bool, bool),
         args: &[Word],
         depth: usize,
-    ) -> Result<Value, SpecError> {
+        steps: &mut Vec<Step>,
+    ) -> Result<Option<Value>, SpecError> {
         let (name, action, arities, in_guards, acting, call_only) = *form;
         let problem = match self.dialect {
             Dialect::Table => Some(format!("Special form '{name}' used in wrong dialect.")),
@@ -517,15 +586,14 @@ impl Compiler<'_> {
         };
         if let Some(text) = problem {
             self.error(|_| text)?;
-            return self.nothing();
+            return Ok(Some(Some(Word::NIL)));
         }
+        steps.push(Step::Take {
+            op: Op::Action(action, args.len() as u32),
+            values: args.len(),
+        });
         // What a message is made of leaves the run; all else is read at once.
-        for a in args {
-            let keep = action == Action::Message;
-            let value = self.expression(*a, keep, depth + 1)?;
-            self.emit(value, keep);
-        }
-        self.code.push(Op::Action(action, args.len() as u32));
+        Self::push_parts(steps, args, action == Action::Message, depth);
         Ok(None)
     }
 }

@@ -187,7 +187,8 @@ unsafe fn raw_trace(
     let depth = head.server.backtrace_depth.load(Relaxed).max(1);
     let known = head.server.ranges.with(ip as usize, |_| ()).is_some();
     let here = known.then(|| Word::fixnum(ip as usize as i64));
-    let list = args.map(|a| ctx.list(a.iter().copied()));
+    let shown = native.map_or(usize::MAX, |n| usize::from(n.shown_arity));
+    let list = args.map(|a| ctx.list(a.iter().copied().take(shown)));
     let mut raw = Raw::new(class, Word::NIL);
     let mut left = depth;
     let mut previous = 0;
@@ -195,7 +196,7 @@ unsafe fn raw_trace(
         Some(native) if raise.own_frame => {
             let name = head.names.get(native, &ctx.tables().atoms);
             let extra = native_info(ctx, name.formatter, raise.info);
-            let args = list.unwrap_or(Word::fixnum(i64::from(native.arity)));
+            let args = list.unwrap_or(Word::fixnum(i64::from(native.shown_arity)));
             raw.inline[1] = ctx.tuple(&[name.module.word(), name.function.word(), args, extra]);
             left -= 1;
             if let Some(here) = here

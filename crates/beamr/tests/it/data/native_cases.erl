@@ -109,4 +109,14 @@ case_of(70) -> erlang:raise(error, id(r), [{m, f, 1, []} || _ <- [1, 2]]);
 case_of(71) -> [erts_internal:term_type(T) || T <- [a, 1, 1.5, 1 bsl 70, [], [1], {1}, #{}, self(), fun ?MODULE:id/1]];
 case_of(72) -> erlang:localtime_to_universaltime({{2022, 13, 1}, {0, 0, 0}}, undefined);
 case_of(73) -> erlang:system_info({bad, item});
+case_of(74) -> L = many(100000, []), try id(L ++ [z]) ++ x of R -> {length(L), hd(R), many_last(R)} catch error:badarg -> bad end;
+case_of(75) -> L = many(100000, end_of), try L ++ [x] catch error:badarg:S -> [{erlang, '++', [A, B], _} | _] = S, {A =:= L, B} end;
+case_of(76) -> {ac, R} = binary:compile_pattern([<<1>>, <<2>>]), try binary:match(<<1>>, {bm, R}) catch error:E -> E end;
+case_of(77) -> {bm, R} = binary:compile_pattern(<<1>>), try binary:matches(<<1>>, {ac, R}) catch error:E -> E end;
 case_of(_) -> erlang:error(no_more).
+
+many(0, L) -> L;
+many(N, L) -> many(N - 1, [N | L]).
+
+many_last([_ | T]) -> many_last(T);
+many_last(T) -> T.

@@ -56,4 +56,5 @@ case_of(33) -> [erts_debug:flat_size(T) || T <- [a, [1], {1, 2}, #{}, #{a => 1},
 case_of(34) -> X = self(), [erts_debug:flat_size(T) || T <- [fun lists:map/2, fun() -> X end]];
 case_of(35) -> [erlang:phash2(T) || T <- [0.0, -0.0, r()]];
 case_of(36) -> {0.0 =:= -0.0, 0.0 == -0.0, #{0.0 => a} =:= #{-0.0 => a}};
+case_of(37) -> M = #{a => 1, b => 2}, [try erts_internal:map_next(P, Map, K) catch error:R -> R end || {P, Map, K} <- [{[b, a], M, iterator}, {[b], M, []}, {[a, z], M, iterator}, {[], M, iterator}, {[], M, []}, {[a | q], M, iterator}, {[a], [], iterator}, {[a, a], M, iterator}, {[a], M, foo}]];
 case_of(_) -> erlang:error(no_more).
