@@ -236,6 +236,11 @@ fn self_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(ctx.self_pid())
 }
 
+/// `ports()`: there are none.
+fn ports_0(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(Word::NIL)
+}
+
 /// `processes()`.
 fn processes_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(spawn::processes(ctx))
@@ -601,6 +606,7 @@ pub const TABLE: &[NativeEntry] = &[
     row("whereis", 1, whereis_1),
     row("registered", 0, registered_0),
     row("self", 0, self_0),
+    row("ports", 0, ports_0),
     row("processes", 0, processes_0),
     row("is_process_alive", 1, is_process_alive_1),
     row("group_leader", 0, group_leader_0),
