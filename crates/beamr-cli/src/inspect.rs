@@ -18,7 +18,7 @@ pub fn inspect(m: &ArgMatches) -> ExitCode {
     let bytes = match std::fs::read(path) {
         Ok(b) => b,
         Err(e) => {
-            eprintln!("beamr: {shown}: {e}");
+            crate::message::complain(&format!("{shown}: {e}"));
             return ExitCode::from(USAGE);
         }
     };
@@ -26,7 +26,7 @@ pub fn inspect(m: &ArgMatches) -> ExitCode {
     let (file, module) = match decoded {
         Ok(d) => d,
         Err(e) => {
-            eprintln!("beamr: {shown}: {e}");
+            crate::message::complain(&format!("{shown}: {e}"));
             return ExitCode::FAILURE;
         }
     };
@@ -37,7 +37,7 @@ pub fn inspect(m: &ArgMatches) -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(e) => {
-                eprintln!("beamr: {shown}: {e}");
+                crate::message::complain(&format!("{shown}: {e}"));
                 ExitCode::FAILURE
             }
         };
@@ -47,7 +47,7 @@ pub fn inspect(m: &ArgMatches) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("beamr: {e}");
+            crate::message::complain(&format!("{e}"));
             ExitCode::FAILURE
         }
     }

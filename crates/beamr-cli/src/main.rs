@@ -2,123 +2,104 @@
 //!
 //! Exit status: 0 when the target ended normally, 1 when it failed, N for `halt(N)`, 2 for wrong usage.
 
+mod command;
 mod inspect;
+mod message;
 mod run;
+#[cfg(unix)]
+mod signals;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use beamr::otp::{OtpRoot, OtpRootError};
+use clap::ArgMatches;
 
 /// Status for wrong usage: unknown option, missing file or module, no OTP root.
 pub const USAGE: u8 = 2;
 
-fn command() -> Command {
-    Command::new("beamr")
-        .about("The BEAM in Rust: runs Erlang, Elixir and Gleam code")
-        .version(concat!(env!("CARGO_PKG_VERSION"), " (engine interp)"))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("run")
-                .about("Run a module in a bare system (no OTP processes)")
-                .long_about(
-                    "Run TARGET in a bare system: modules load on first call from the -pa folders and the OTP root.\n\n\
-                     TARGET is a module (calls main/1 with the arguments as strings, or main/0 when there is no main/1 and no \
-                     argument), M:F (calls F/1 with the strings, or F/0), or the path of a .beam file.",
-                )
-                .arg(
-                    Arg::new("pa")
-                        .short('p')
-                        .long("pa")
-                        .value_name("DIR")
-                        .action(ArgAction::Append)
-                        .value_parser(value_parser!(PathBuf))
-                        .help("Look for modules in DIR first (may be given several times; also written -pa)"),
-                )
-                .arg(otp_root())
-                .arg(
-                    Arg::new("schedulers")
-                        .short('S')
-                        .value_name("N")
-                        .value_parser(value_parser!(u16).range(1..=1024))
-                        .help("Worker threads [default: one per processor]"),
-                )
-                .arg(Arg::new("target").value_name("TARGET").required(true))
-                .arg(
-                    Arg::new("args")
-                        .value_name("ARG")
-                        .num_args(0..)
-                        .trailing_var_arg(true)
-                        .allow_hyphen_values(true),
-                ),
-        )
-        .subcommand(
-            Command::new("inspect")
-                .about("Show what is in a .beam file: chunks, imports, exports, code, literals, types, lines")
-                .arg(Arg::new("file").value_name("FILE").required(true).value_parser(value_parser!(PathBuf)))
-                .arg(
-                    Arg::new("validate")
-                        .long("validate")
-                        .action(ArgAction::SetTrue)
-                        .help("Only say whether the code is valid as untrusted code"),
-                ),
-        )
+/// The OTP root given, or that of the environment.
+pub fn otp_root(given: Option<&PathBuf>) -> Result<OtpRoot, OtpRootError> {
+    let environment = std::env::var_os("BEAMR_OTP_ROOT").map(PathBuf::from);
+    OtpRoot::find(
+        given.map(PathBuf::as_path),
+        environment.as_deref(),
+        std::env::var_os("PATH").as_deref(),
+    )
 }
 
-fn otp_root() -> Arg {
-    Arg::new("otp-root")
-        .long("otp-root")
-        .value_name("DIR")
-        .value_parser(value_parser!(PathBuf))
-        .help("The OTP installation [default: $BEAMR_OTP_ROOT, else that of the `erl` on PATH]")
+/// Prints to standard output; a closed stream changes nothing.
+fn print(text: &[u8]) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            message::complain(&e.to_string());
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }
 
-/// `-pa` is written with one dash, as `erl` has it.
-fn arguments() -> Vec<std::ffi::OsString> {
-    let mut target_seen = false;
-    let mut value_follows = false;
-    std::env::args_os()
-        .enumerate()
-        .map(|(i, a)| {
-            if i < 2 || target_seen {
-                return a;
+fn version() -> ExitCode {
+    let otp = match otp_root(None) {
+        Ok(otp) => {
+            let erts = otp.erts_version().unwrap_or_default();
+            format!("OTP {} (erts {erts}) at {}", otp.release.0, otp.path.display())
+        }
+        Err(e) => e.to_string(),
+    };
+    print(format!("beamr {}\nengine: interpreter\n{otp}\n", env!("CARGO_PKG_VERSION")).as_bytes())
+}
+
+fn completions(m: &ArgMatches) -> ExitCode {
+    let Some(shell) = m.get_one::<clap_complete::Shell>("shell") else {
+        return ExitCode::from(USAGE);
+    };
+    let mut text = Vec::new();
+    clap_complete::generate(*shell, &mut command::command(), "beamr", &mut text);
+    print(&text)
+}
+
+fn man(m: &ArgMatches) -> ExitCode {
+    let whole = command::command();
+    let page = match m.get_one::<String>("command") {
+        None => clap_mangen::Man::new(whole),
+        Some(name) => match whole.get_subcommands().find(|c| c.get_name() == name) {
+            Some(sub) => {
+                let title = format!("beamr-{name}");
+                clap_mangen::Man::new(sub.clone().display_name(title.clone())).title(title)
             }
-            if value_follows {
-                value_follows = false;
-                return a;
+            None => {
+                message::complain(&format!(
+                    "there is no subcommand `{name}` (see `beamr --help`)"
+                ));
+                return ExitCode::from(USAGE);
             }
-            match a.to_str() {
-                Some("-pa") => {
-                    value_follows = true;
-                    "--pa".into()
-                }
-                Some("--pa" | "--otp-root" | "-S" | "-p") => {
-                    value_follows = true;
-                    a
-                }
-                Some(s) if s.starts_with('-') => a,
-                _ => {
-                    target_seen = true;
-                    a
-                }
-            }
-        })
-        .collect()
+        },
+    };
+    let mut text = Vec::new();
+    match page.render(&mut text) {
+        Ok(()) => print(&text),
+        Err(e) => {
+            message::complain(&e.to_string());
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let matches: ArgMatches = match command().try_get_matches_from(arguments()) {
+    let arguments = command::arguments(std::env::args_os());
+    let matches: ArgMatches = match command::command().try_get_matches_from(arguments) {
         Ok(m) => m,
-        Err(e) => {
-            // Help and version go to standard output and are no errors; a closed stream changes nothing.
-            let _ = e.print();
-            return ExitCode::from(if e.use_stderr() { USAGE } else { 0 });
-        }
+        Err(e) => return message::usage(&e),
     };
     match matches.subcommand() {
         Some(("run", m)) => run::run(m),
         Some(("inspect", m)) => inspect::inspect(m),
+        Some(("completions", m)) => completions(m),
+        Some(("man", m)) => man(m),
+        _ if matches.get_flag("version") => version(),
         _ => ExitCode::from(USAGE),
     }
 }

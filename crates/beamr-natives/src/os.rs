@@ -79,12 +79,15 @@ const SIGNALS: &[&str] = &[
     "sigusr1", "sigusr2", "sigwinch", "sigcont", "siginfo", "sigint",
 ];
 
-/// `set_signal(Signal, default | handle | ignore)`: signals belong to the program around the VM; the wish is checked and
-/// granted by name only.
+/// `set_signal(Signal, default | handle | ignore)`: signals belong to the program around the VM. Where it takes no part in them the
+/// wish is checked and granted by name only.
 fn set_signal_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     match (name(ctx, args[0]), name(ctx, args[1])) {
-        (Some(s), Some("default" | "handle" | "ignore")) if SIGNALS.contains(&s) => {
-            Ok(atoms::OK.word())
+        (Some(s), Some(how @ ("default" | "handle" | "ignore"))) if SIGNALS.contains(&s) => {
+            match vm_of(ctx).hooks.set_signal.get() {
+                Some(set) if !set(s, how) => Err(ctx.badarg()),
+                _ => Ok(atoms::OK.word()),
+            }
         }
         _ => Err(ctx.badarg()),
     }

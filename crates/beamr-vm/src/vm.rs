@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use beamr_abi::{Ctx, Pending};
 use beamr_sync::{Domain, IdleSet, RunQueue, SharedWheel, SlotId, SlotTable};
-use beamr_term::{Atom, Tables, Word};
+use beamr_term::{Atom, Tables, Word, atoms};
 
 use crate::code::{CodeServer, LoadError, ModuleTable};
 use crate::door::Door;
@@ -183,6 +183,8 @@ pub struct Hooks {
     pub log: OnceLock<LogHook>,
     /// Processes that are started when somebody looks for their name.
     pub names: OnceLock<NamesHook>,
+    /// `os:set_signal/2`: the signal and `default`, `handle` or `ignore`; false when that cannot be.
+    pub set_signal: OnceLock<Box<dyn Fn(&str, &str) -> bool + Send + Sync>>,
 }
 
 impl std::fmt::Debug for Hooks {
@@ -213,6 +215,8 @@ pub struct Vm {
     pub ets: EtsRegistry,
     /// The trace control word.
     pub trace_control_word: AtomicU32,
+    /// See [`Vm::system_logger`].
+    system_logger: AtomicU64,
     /// Exits noted for the host.
     pub exits: ExitLedger,
     /// Anything else that belongs to the VM, by the part of the system that owns it (ets tables, persistent terms, ports).
@@ -360,6 +364,7 @@ impl Vm {
             namespaces: RwLock::new(vec![Arc::new(Namespace::new(0, parts.modules))]),
             ets: EtsRegistry::new(parts.tables.atoms.limit()),
             trace_control_word: AtomicU32::new(0),
+            system_logger: AtomicU64::new(atoms::LOGGER.word().bits()),
             tables: parts.tables,
             engine: parts.engine,
             server: parts.server,
@@ -441,6 +446,23 @@ impl Vm {
         if let Some(f) = self.hooks.log.get() {
             f(report, &self.tables);
         }
+    }
+
+    /// Who is told of crashes (`system_flag(system_logger, _)`): a local pid, `undefined` for nobody, or `logger` for the process of
+    /// this name.
+    pub fn system_logger(&self) -> Word {
+        // SAFETY: only immediates are stored.
+        unsafe { Word::from_bits(self.system_logger.load(Ordering::Acquire)) }
+    }
+    /// Sets [`Vm::system_logger`] and gives what it was. Anything but a local pid or atom is taken for `logger`.
+    pub fn set_system_logger(&self, to: Word) -> Word {
+        let to = if to.is_local_pid() || to.is_atom() {
+            to
+        } else {
+            atoms::LOGGER.word()
+        };
+        // SAFETY: only immediates are stored.
+        unsafe { Word::from_bits(self.system_logger.swap(to.bits(), Ordering::AcqRel)) }
     }
 
     /// What runtime helpers ask of processes.

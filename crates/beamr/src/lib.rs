@@ -3,17 +3,16 @@
 #![deny(missing_docs)]
 
 pub mod bare;
-#[cfg(feature = "threads")]
-mod input;
-#[cfg(not(feature = "threads"))]
-#[path = "inline_input.rs"]
-mod input;
+pub mod compile;
+mod ending;
 pub mod inspect;
-pub mod io_server;
+pub mod io;
 pub mod loader;
 pub mod otp;
 pub mod run;
+pub mod script;
 pub mod servers;
 pub mod system;
+pub mod target;
 
 pub use beamr_file as file;

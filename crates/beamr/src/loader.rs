@@ -18,6 +18,15 @@ pub struct FolderLoader {
     added: RwLock<(Vec<PathBuf>, Vec<PathBuf>)>,
     /// Where modules came from.
     files: RwLock<HashMap<Atom, String>>,
+    /// Modules that are in no folder.
+    kept: RwLock<HashMap<String, Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    bytes: Vec<u8>,
+    trust: Trust,
+    path: String,
 }
 
 /// Applications looked at before the others: most modules are there.
@@ -79,6 +88,12 @@ impl FolderLoader {
             added.1.push(folder);
         }
     }
+    /// Keeps a module that is in no folder; it goes before all those that are. `path` is told as its file.
+    pub fn keep(&self, module: &str, bytes: Vec<u8>, trust: Trust, path: &str) {
+        let path = path.to_owned();
+        let mut kept = self.kept.write().unwrap_or_else(|e| e.into_inner());
+        kept.insert(module.to_owned(), Kept { bytes, trust, path });
+    }
     /// Takes out a folder that was added while the system runs; false when it was not.
     pub fn remove_path(&self, folder: &Path) -> bool {
         let mut added = self.added.write().unwrap_or_else(|e| e.into_inner());
@@ -119,6 +134,15 @@ impl ModuleLoader for FolderLoader {
         if !is_plain_name(module) {
             return Ok(None);
         }
+        let kept = self.kept.read().unwrap_or_else(|e| e.into_inner());
+        if let Some(k) = kept.get(module) {
+            return Ok(Some(ModuleFile {
+                bytes: k.bytes.clone(),
+                trust: k.trust,
+                path: k.path.clone(),
+            }));
+        }
+        drop(kept);
         let name = format!("{module}.beam");
         let added = self.added.read().unwrap_or_else(|e| e.into_inner());
         let trusted = |p: &'_ PathBuf| (p.clone(), Trust::Trusted);

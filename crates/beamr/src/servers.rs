@@ -8,9 +8,11 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use beamr_term::{Atom, AtomError, Build, Fragment, Release, Word, atoms};
+use beamr_term::{Atom, AtomError, Build, Fragment, Word, atoms};
 use beamr_vm::process::Carried;
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
 use beamr_vm::vm::{Sought, Vm};
@@ -19,28 +21,22 @@ use beamr_vm::vm::{Sought, Vm};
 struct Call {
     module: &'static str,
     function: &'static str,
-    /// Its argument.
-    argument: Argument,
+    arguments: Arguments,
 }
 
-/// What a start function gets.
-#[derive(Clone, Copy)]
-enum Argument {
-    /// Nothing.
-    None,
-    /// The folders of the search path.
-    Path,
-    /// The description of the application `kernel`, which in a bare start has no parts.
-    Kernel,
-}
+/// Makes the argument list of a start function.
+type Arguments = fn(&Servers, &mut Builder<'_>) -> Result<Word, AtomError>;
 
-/// A call without arguments.
-const fn call(module: &'static str, function: &'static str) -> Call {
+const fn call(module: &'static str, function: &'static str, arguments: Arguments) -> Call {
     Call {
         module,
         function,
-        argument: Argument::None,
+        arguments,
     }
+}
+
+fn nothing(_: &Servers, _: &mut Builder<'_>) -> Result<Word, AtomError> {
+    Ok(Word::NIL)
 }
 
 /// Names and how their servers come to be.
@@ -48,27 +44,91 @@ const SERVERS: &[(&str, &[Call])] = &[
     (
         "erl_prim_loader",
         &[
-            call("erl_prim_loader", "start"),
-            Call {
-                module: "erl_prim_loader",
-                function: "set_path",
-                argument: Argument::Path,
-            },
+            call("erl_prim_loader", "start", nothing),
+            call("erl_prim_loader", "set_path", Servers::folders),
         ],
     ),
-    // Before 26 the one of `bare` answers.
-    ("code_server", &[call("code", "start_link")]),
-    ("file_server_2", &[call("file_server", "start_link")]),
+    ("code_server", &[call("code", "start_link", nothing)]),
+    ("file_server_2", &[call("file_server", "start_link", nothing)]),
     (
         "application_controller",
-        &[Call {
-            module: "application_controller",
-            function: "start",
-            argument: Argument::Kernel,
-        }],
+        // The applications `kernel` and `stdlib` run, without processes of theirs.
+        &[
+            call("application_controller", "start", Servers::kernel),
+            call("application", "start_boot", Servers::boot_kernel),
+            call("application", "start_boot", Servers::boot_stdlib),
+        ],
     ),
-    ("timer_server", &[call("timer", "start_link")]),
+    (
+        "logger",
+        // What `kernel` does when it starts.
+        &[
+            call("logger_server", "start_link", nothing),
+            call("logger", "internal_init_logger", nothing),
+            call("logger_sup", "start_link", nothing),
+            call("logger", "add_handlers", |_, b| {
+                let kernel = b.atom("kernel")?;
+                Ok(b.list(&[kernel]))
+            }),
+        ],
+    ),
+    (
+        "erl_signal_server",
+        &[
+            call("gen_event", "start_link", |_, b| {
+                let name = [b.atom("local")?, b.atom("erl_signal_server")?];
+                let name = b.tuple(&name);
+                Ok(b.list(&[name]))
+            }),
+            call("gen_event", "add_handler", |_, b| {
+                let args = [
+                    b.atom("erl_signal_server")?,
+                    b.atom("erl_signal_handler")?,
+                    Word::NIL,
+                ];
+                Ok(b.list(&args))
+            }),
+        ],
+    ),
+    ("timer_server", &[call("timer", "start_link", nothing)]),
 ];
+
+/// Tables that belong to servers of other names.
+const TABLES: &[(&str, &str)] = &[("ac_tab", "application_controller")];
+
+/// Parameters of the application `kernel`.
+const ENVIRONMENT: &[(&str, Value)] = &[
+    ("logger_level", Value::Atom("notice")),
+    ("logger_sasl_compatible", Value::Atom("false")),
+    ("net_tickintensity", Value::Number(4)),
+    ("net_ticktime", Value::Number(60)),
+    ("prevent_overlapping_partitions", Value::Atom("true")),
+    ("shell_docs_ansi", Value::Atom("auto")),
+];
+
+#[derive(Clone, Copy)]
+enum Value {
+    Atom(&'static str),
+    Number(i64),
+}
+
+/// Terms of a starter.
+struct Builder<'a> {
+    f: Fragment,
+    vm: &'a Vm,
+}
+
+impl Builder<'_> {
+    fn atom(&self, text: &str) -> Result<Word, AtomError> {
+        self.vm.tables.atoms.intern(text).map(Atom::word)
+    }
+    fn list(&mut self, items: &[Word]) -> Word {
+        self.f.list(items.iter().copied())
+    }
+    fn tuple(&mut self, items: &[Word]) -> Word {
+        self.f.tuple(items)
+    }
+}
 
 /// The message to `init` that tells of a start: `{server_started, Name}`.
 pub const STARTED: &str = "server_started";
@@ -95,31 +155,106 @@ enum StarterError {
 /// See the module.
 pub struct Servers {
     names: HashMap<Atom, &'static [Call]>,
+    tables: HashMap<Atom, Atom>,
     /// Folders for `erl_prim_loader`.
     path: Vec<PathBuf>,
     leader: Word,
     states: Mutex<HashMap<Atom, State>>,
+    /// What is to be told to the logger when it has started.
+    reports: Mutex<Vec<Carried>>,
+    /// Nothing is started any more.
+    closed: AtomicBool,
 }
 
 impl Servers {
     /// Servers whose group leader is `leader`, for a VM with these folders of code.
     pub fn new(vm: &Vm, leader: Word, path: Vec<PathBuf>) -> Result<Servers, AtomError> {
+        let intern = |t: &str| vm.tables.atoms.intern(t);
         let mut names = HashMap::new();
         for (name, calls) in SERVERS {
-            if *name != "code_server" || Servers::has_code_server(vm.tables.release) {
-                names.insert(vm.tables.atoms.intern(name)?, *calls);
-            }
+            names.insert(intern(name)?, *calls);
+        }
+        let mut tables = HashMap::new();
+        for (table, name) in TABLES {
+            tables.insert(intern(table)?, intern(name)?);
         }
         Ok(Servers {
             names,
+            tables,
             path,
             leader,
             states: Mutex::default(),
+            reports: Mutex::default(),
+            closed: AtomicBool::new(false),
         })
     }
-    /// Whether OTP's own `code_server` is used: since 26 the `code` module reads its table past the process.
-    pub fn has_code_server(release: Release) -> bool {
-        release.0 >= 26
+    fn folders(&self, b: &mut Builder<'_>) -> Result<Word, AtomError> {
+        let mut folders = Vec::new();
+        for p in &self.path {
+            folders.push(b.f.string(&p.to_string_lossy()));
+        }
+        let folders = b.list(&folders);
+        Ok(b.list(&[folders]))
+    }
+    /// The version of an application of the OTP root, by the name of its folder.
+    fn version(&self, application: &str) -> String {
+        let version = |p: &PathBuf| {
+            let dir = p.parent()?.file_name()?.to_str()?;
+            let version = dir.strip_prefix(application)?.strip_prefix('-')?;
+            Some(version.to_owned())
+        };
+        self.path.iter().rev().find_map(version).unwrap_or_default()
+    }
+    /// `{application, Name, Keys}`.
+    fn application(
+        &self,
+        b: &mut Builder<'_>,
+        name: &str,
+        description: &str,
+        needs: &[&str],
+        environment: &[(&str, Value)],
+    ) -> Result<Word, AtomError> {
+        let mut env = Vec::new();
+        for (key, value) in environment {
+            let value = match value {
+                Value::Atom(t) => b.atom(t)?,
+                Value::Number(n) => Word::fixnum(*n),
+            };
+            let key = b.atom(key)?;
+            env.push(b.tuple(&[key, value]));
+        }
+        let mut applications = Vec::new();
+        for n in needs {
+            applications.push(b.atom(n)?);
+        }
+        let mut keys = Vec::new();
+        for (key, value) in [
+            ("description", b.f.string(description)),
+            ("vsn", b.f.string(&self.version(name))),
+            ("modules", Word::NIL),
+            ("registered", Word::NIL),
+            ("applications", b.list(&applications)),
+            ("env", b.list(&env)),
+        ] {
+            let key = b.atom(key)?;
+            keys.push(b.tuple(&[key, value]));
+        }
+        let keys = b.list(&keys);
+        let head = [b.atom("application")?, b.atom(name)?, keys];
+        Ok(b.tuple(&head))
+    }
+    fn kernel(&self, b: &mut Builder<'_>) -> Result<Word, AtomError> {
+        let kernel = self.application(b, "kernel", "ERTS  CXC 138 10", &[], ENVIRONMENT)?;
+        Ok(b.list(&[kernel]))
+    }
+    fn boot_kernel(&self, b: &mut Builder<'_>) -> Result<Word, AtomError> {
+        let args = [b.atom("kernel")?, b.atom("permanent")?];
+        Ok(b.list(&args))
+    }
+    fn boot_stdlib(&self, b: &mut Builder<'_>) -> Result<Word, AtomError> {
+        let stdlib = self.application(b, "stdlib", "ERTS  CXC 138 10", &["kernel"], &[])?;
+        let args = [stdlib, b.atom("permanent")?];
+        Ok(b.list(&args))
     }
     /// The hook of [`Hooks::names`](beamr_vm::vm::Hooks::names).
     pub fn look(
@@ -130,6 +265,10 @@ impl Servers {
         sought: Sought,
         asker: Word,
     ) -> bool {
+        let name = match self.tables.get(&name) {
+            Some(owner) if sought == Sought::Belonging => *owner,
+            _ => name,
+        };
         let Some(calls) = self.names.get(&name).filter(|_| namespace == 0) else {
             return false;
         };
@@ -145,10 +284,14 @@ impl Servers {
                 return false;
             }
             // It has come and gone. Its starter may not know yet, or never, when it ended normally.
+            Some(State::Started(_)) if self.closed.load(Ordering::Acquire) => return false,
             Some(State::Started(starter)) => {
                 vm.exit(*starter, Carried::immediate(atoms::KILL));
             }
             None => {}
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return false;
         }
         match self.start(vm, name, calls) {
             Ok(starter) => {
@@ -165,8 +308,8 @@ impl Servers {
             }
         }
     }
-    /// The start function of `name` has returned.
-    pub fn returned(&self, vm: &Vm, name: Atom) {
+    /// The start functions of `name` have returned.
+    pub fn returned(&self, vm: &Arc<Vm>, name: Atom) {
         let mut states = self.states.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(State::Starting(starter)) = states.get(&name) {
             let starter = *starter;
@@ -176,6 +319,71 @@ impl Servers {
                 self.failed(vm, &mut states, name);
             }
         }
+        drop(states);
+        if name == atoms::LOGGER {
+            for report in self.reports() {
+                self.tell(vm, report);
+            }
+        }
+    }
+    fn reports(&self) -> Vec<Carried> {
+        std::mem::take(&mut *self.reports.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+    fn tell(&self, vm: &Arc<Vm>, report: Carried) {
+        let to = Some(vm.system_logger()).filter(|l| l.is_local_pid());
+        if let Some(to) = to.or_else(|| vm.whereis(atoms::LOGGER)) {
+            vm.send(to, report);
+        }
+    }
+    /// A report (`{log, Level, Format, Args, Metadata}`) that came without a logger: it is started and told. The report comes back
+    /// when that cannot be.
+    pub fn report(&self, vm: &Arc<Vm>, report: Word) -> Result<(), Word> {
+        let mut reports = self.reports.lock().unwrap_or_else(|e| e.into_inner());
+        reports.push(Carried::copy(report));
+        drop(reports);
+        let nobody = Word::NIL;
+        if self.look(vm, 0, atoms::LOGGER, Sought::Process, nobody) {
+            return Ok(());
+        }
+        // It is there meanwhile, or will never be.
+        for r in self.reports() {
+            match vm.whereis(atoms::LOGGER) {
+                Some(_) => self.tell(vm, r),
+                None => return Err(report),
+            }
+        }
+        Ok(())
+    }
+    /// Starts nothing from now on; the running `application_controller` and its parent.
+    pub fn close(&self, vm: &Vm) -> Option<(Word, Word)> {
+        self.closed.store(true, Ordering::Release);
+        let name = vm.tables.atoms.lookup("application_controller")?;
+        let pid = vm.whereis(name)?;
+        let states = self.states.lock().unwrap_or_else(|e| e.into_inner());
+        match states.get(&name)? {
+            State::Starting(starter) | State::Started(starter) => Some((pid, *starter)),
+            State::Failed => None,
+        }
+    }
+    /// Starts the server of this name if nobody has asked for it yet, and waits until it is there; false when it is not in time.
+    pub fn ensure(&self, vm: &Arc<Vm>, name: Atom, at_most: Duration) -> bool {
+        let deadline = Instant::now() + at_most;
+        while self.look(vm, 0, name, Sought::Process, Word::NIL) {
+            if Instant::now() > deadline {
+                return false;
+            }
+            vm.door.pause(Duration::from_millis(1));
+        }
+        vm.whereis(name).is_some()
+    }
+    /// Whether the server of this name was ever asked for and has not failed, and whether it has started.
+    pub fn state(&self, vm: &Vm, name: Atom) -> Option<bool> {
+        let states = self.states.lock().unwrap_or_else(|e| e.into_inner());
+        match states.get(&name)? {
+            State::Starting(starter) if vm.is_alive(*starter) => Some(false),
+            State::Started(_) => Some(true),
+            _ => None,
+        }
     }
     fn failed(&self, vm: &Vm, states: &mut HashMap<Atom, State>, name: Atom) {
         vm.note(&format!("{} did not start", vm.tables.atoms.text(name)));
@@ -184,8 +392,10 @@ impl Servers {
     /// Makes a starter: `lists:zipwith3(fun erlang:apply/3, Modules, Functions, Arguments)` over the calls, the report and the sleep,
     /// which is the sequence of these calls.
     fn start(&self, vm: &Arc<Vm>, name: Atom, calls: &[Call]) -> Result<Word, StarterError> {
-        let atom = |t: &str| vm.tables.atoms.intern(t).map(Atom::word);
-        let mut f = Fragment::with_capacity(256);
+        let mut b = Builder {
+            f: Fragment::with_capacity(256),
+            vm,
+        };
         let (mut modules, mut functions, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
         let mut add = |m: Word, g: Word, a: Word| {
             modules.push(m);
@@ -193,42 +403,17 @@ impl Servers {
             arguments.push(a);
         };
         for c in calls {
-            let args = match c.argument {
-                Argument::None => Word::NIL,
-                Argument::Path => {
-                    let mut folders = Vec::new();
-                    for p in &self.path {
-                        folders.push(f.string(&p.to_string_lossy()));
-                    }
-                    let folders = f.list(folders);
-                    f.list([folders])
-                }
-                Argument::Kernel => {
-                    let mut items = Vec::new();
-                    for (key, value) in [
-                        ("description", f.string("ERTS  CXC 138 10")),
-                        ("vsn", f.string("bare")),
-                        ("modules", Word::NIL),
-                        ("registered", Word::NIL),
-                        ("applications", Word::NIL),
-                        ("env", Word::NIL),
-                    ] {
-                        let key = atom(key)?;
-                        items.push(f.tuple(&[key, value]));
-                    }
-                    let items = f.list(items);
-                    let kernel = f.tuple(&[atom("application")?, atom("kernel")?, items]);
-                    f.list([kernel])
-                }
-            };
-            add(atom(c.module)?, atom(c.function)?, args);
+            let args = (c.arguments)(self, &mut b)?;
+            add(b.atom(c.module)?, b.atom(c.function)?, args);
         }
-        let erlang = atom("erlang")?;
-        let report = f.tuple(&[atom(STARTED)?, name.word()]);
-        let report = f.list([atom("init")?, report]);
-        add(erlang, atom("send")?, report);
-        let forever = f.list([atom("infinity")?]);
-        add(atom("timer")?, atom("sleep")?, forever);
+        let report = [b.atom(STARTED)?, name.word()];
+        let report = b.tuple(&report);
+        let report = [b.atom("init")?, report];
+        let report = b.list(&report);
+        add(b.atom("erlang")?, b.atom("send")?, report);
+        let forever = b.atom("infinity")?;
+        let forever = b.list(&[forever]);
+        add(b.atom("timer")?, b.atom("sleep")?, forever);
 
         let (m, g) = (
             vm.tables.atoms.intern("erlang")?,
@@ -239,11 +424,11 @@ impl Servers {
             .exports
             .id(m, g, 3)
             .map_err(|_| StarterError::Exports)?;
-        let apply = f.export_fun(id, m.word(), g.word(), 3);
+        let apply = b.f.export_fun(id, m.word(), g.word(), 3);
         let (modules, functions, arguments) =
-            (f.list(modules), f.list(functions), f.list(arguments));
-        let args = f.list([apply, modules, functions, arguments]);
-        let start = Start::Apply(atom("lists")?, atom("zipwith3")?, args);
+            (b.list(&modules), b.list(&functions), b.list(&arguments));
+        let args = b.list(&[apply, modules, functions, arguments]);
+        let start = Start::Apply(b.atom("lists")?, b.atom("zipwith3")?, args);
         let options = SpawnOptions {
             watched: false,
             ..SpawnOptions::default()

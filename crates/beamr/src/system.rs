@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use beamr_abi::Ctx;
 use beamr_interp::Interp;
 use beamr_natives::identity::Identity;
 use beamr_term::copy::{CopyMode, Copying};
@@ -11,14 +11,14 @@ use beamr_term::{AtomTable, Build, Fragment, Tables, Word, atoms};
 use beamr_vm::code::server::Capabilities;
 use beamr_vm::code::{CodeServer, LoadError, ModuleTable, Trust};
 use beamr_vm::door::{Door, LiveDoor, Stream};
-use beamr_vm::native_process::{NativeProcess, NativeStep};
+use beamr_vm::native_process::NativeProcess;
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
 use beamr_vm::process::{Carried, VmProcessSide};
-use beamr_vm::rt;
 use beamr_vm::vm::{Halt, StartError, Vm, VmOptions, VmParts};
 
 use crate::bare;
-use crate::io_server::IoServer;
+use crate::ending::{self, Ending};
+use crate::io::IoServer;
 use crate::loader::FolderLoader;
 use crate::otp::OtpRoot;
 use crate::servers::Servers;
@@ -37,6 +37,10 @@ pub struct BareOptions {
     pub halt_exits: bool,
     /// Arguments of the program (`init:get_plain_arguments/0`).
     pub arguments: Vec<String>,
+    /// Flags with their values (`init:get_argument/1`).
+    pub flags: Vec<(String, Vec<String>)>,
+    /// Standard input and output are Latin-1 from the start, as in `escript`; else UTF-8.
+    pub latin1: bool,
 }
 
 impl BareOptions {
@@ -49,6 +53,8 @@ impl BareOptions {
             door: Arc::new(LiveDoor::new()),
             halt_exits: false,
             arguments: Vec::new(),
+            flags: Vec::new(),
+            latin1: false,
         }
     }
 }
@@ -83,6 +89,9 @@ pub struct System {
     pub standard_error: Word,
     /// The loader of the first namespace.
     pub loader: Arc<FolderLoader>,
+    /// OTP's servers.
+    pub servers: Arc<Servers>,
+    ending: Arc<Ending>,
 }
 
 impl System {
@@ -139,7 +148,11 @@ impl System {
             vm.name_process(pid, name);
             Ok(pid)
         };
-        let user = start(Box::new(IoServer::new(&vm, Stream::Out, true)), atoms::USER)?;
+        let mut io = IoServer::new(&vm, Stream::Out, true);
+        if options.latin1 {
+            io.set_latin1();
+        }
+        let user = start(Box::new(io), atoms::USER)?;
         let standard_error = start(
             Box::new(IoServer::new(&vm, Stream::Err, false)),
             atoms::STANDARD_ERROR,
@@ -158,40 +171,41 @@ impl System {
             .set(Box::new(move |vm, n, name, sought, asker| {
                 looked_for.look(vm, n, name, sought, asker)
             }));
+        let ending = Arc::new(Ending::new(&vm, servers.clone(), user, standard_error));
         let root = options.otp.path.to_string_lossy().into_owned();
+        let mut flags = vec![
+            ("root".into(), vec![root]),
+            ("progname".into(), vec!["beamr".into()]),
+            ("noshell".into(), Vec::new()),
+        ];
+        flags.extend(options.flags);
         let arguments = bare::Arguments {
-            flags: vec![
-                ("root".into(), vec![root]),
-                ("progname".into(), vec!["beamr".into()]),
-            ],
+            flags,
             plain: options.arguments,
         };
-        for (name, code) in [
-            ("init", bare::init(&vm, arguments, servers.clone())),
-            ("code_server", bare::code_server(loader.clone())),
-        ] {
-            if name == "code_server" && Servers::has_code_server(vm.tables.release) {
-                continue;
-            }
-            let pid = vm.spawn(
-                &vm.default_namespace(),
-                Start::Native(code),
-                &SpawnOptions::default(),
-                Some(user),
-            )?;
-            if let Ok(name) = vm.tables.atoms.intern(name) {
-                vm.name_process(pid, name);
-            }
-        }
+        let init = bare::init(&vm, arguments, servers.clone(), ending.clone());
+        let pid = vm.spawn(
+            &vm.default_namespace(),
+            Start::Native(init),
+            &SpawnOptions::default(),
+            Some(user),
+        )?;
+        vm.name_process(pid, vm.tables.atoms.intern("init")?);
+        // Crashes go to the hook until OTP's logger has made itself the system's.
+        vm.set_system_logger(vm.tables.atoms.intern("set_later")?.word());
         let weak = Arc::downgrade(&vm);
-        // Reports of crashes, as long as no logger runs: `{log, Level, Format, Args, Metadata}`.
+        let told = servers.clone();
+        // Without a logger reports are printed as the default handler would: `{log, Level, Format, Args, Metadata}`.
         let hook = move |report: Word, tables: &Tables| {
-            let (Some(vm), Some([_, level, format, args, _])) = (weak.upgrade(), report.as_tuple())
-            else {
+            let Some(vm) = weak.upgrade() else { return };
+            let Err(report) = told.report(&vm, report) else {
                 return;
             };
-            let request = report_request(tables, vm.system_time_us(), *level, *format, *args);
-            vm.send(standard_error, request);
+            if let Some([_, level, format, args, _]) = report.as_tuple() {
+                let time = vm.system_time_us();
+                let request = report_request(tables, time, *level, *format, *args);
+                vm.send(standard_error, request);
+            }
         };
         // A fresh VM has no hook yet.
         let _ = vm.hooks.log.set(Box::new(hook));
@@ -200,67 +214,77 @@ impl System {
             user,
             standard_error,
             loader,
+            servers,
+            ending,
         })
     }
-    /// Returns when everything that was sent to the standard streams before has been written.
+    /// Returns when everything that was sent to the logger and to the standard streams before has been written.
     pub fn flush(&self) {
-        for server in [self.user, self.standard_error] {
-            self.request(server, |f| {
-                let empty = f.binary(&[]);
-                f.tuple(&[atoms::PUT_CHARS.word(), atoms::LATIN1.word(), empty])
-            });
+        self.ending.settle();
+    }
+    /// Ends the system in order, as `init:stop/1` does: applications stop, output is flushed, the VM halts. Returns at once.
+    pub fn stop(&self, status: i32) {
+        self.ending.stop(Halt::Status(status));
+    }
+    /// Tells OTP's `erl_signal_server` of a signal of the operating system (`sigterm`): it is started for that. What is not
+    /// handled otherwise ends the system in order at `sigterm`. Not on a thread of the VM.
+    pub fn signal(&self, name: &str) {
+        let vm = &self.vm;
+        let (Ok(server), Ok(signal), Ok(notify)) = (
+            vm.tables.atoms.intern("erl_signal_server"),
+            vm.tables.atoms.intern(name),
+            vm.tables.atoms.intern("notify"),
+        ) else {
+            return self.stop(0);
+        };
+        let started = self.servers.ensure(vm, server, Duration::from_secs(10));
+        match vm.whereis(server).filter(|_| started) {
+            Some(pid) => {
+                let message =
+                    Carried::build(4, |f| f.tuple(&[notify.word(), signal.word()]));
+                vm.send(pid, message);
+            }
+            None if name == "sigterm" => self.stop(0),
+            None => {}
         }
     }
     /// Writes a text to standard error and waits until it is out.
     pub fn complain(&self, text: &str) {
         let text = text.to_owned();
-        self.request(self.standard_error, move |f| {
+        ending::request(&self.vm, self.standard_error, move |f| {
             let bytes = f.binary(text.as_bytes());
             f.tuple(&[atoms::PUT_CHARS.word(), atoms::UNICODE.word(), bytes])
         });
     }
-    /// One I/O request from a process made for it, which ends with the answer.
-    fn request(&self, server: Word, request: impl Fn(&mut Fragment) -> Word + Send + 'static) {
-        let mut sent = false;
-        let asker = move |ctx: &mut Ctx| {
-            if !sent {
-                sent = true;
-                let me = ctx.self_pid();
-                let message = Carried::build(32, |f| {
-                    let r = request(f);
-                    f.tuple(&[atoms::IO_REQUEST.word(), me, atoms::OK.word(), r])
-                });
-                let message = message.adopt(ctx.heap());
-                if rt::send(ctx, server, message).is_err() {
-                    return NativeStep::Exit(atoms::NOPROC.word());
-                }
-            }
-            match rt::next_message(ctx) {
-                Ok(Some(_)) => NativeStep::Exit(atoms::NORMAL.word()),
-                Ok(None) => NativeStep::Wait,
-                Err(_) => NativeStep::Continue,
-            }
+    /// Prints on standard error how a process ended, as OTP's default handler does.
+    pub fn print_crash(&self, pid: Word, reason: Word) {
+        let vm = &self.vm;
+        let level = atoms::ERROR.word();
+        let request = {
+            let mut f = Fragment::with_capacity(64);
+            let format = f.string("Error in process ~p with exit value:~n~p~n");
+            let args = f.list([pid, reason]);
+            report_request(&vm.tables, vm.system_time_us(), level, format, args)
         };
-        let spawned = self.vm.spawn(
-            &self.vm.default_namespace(),
-            Start::Native(Box::new(asker)),
-            &SpawnOptions::default(),
-            None,
-        );
-        if let Ok(pid) = spawned {
-            // The answer's content does not matter: a closed stream is no reason to stay.
-            let _ = self
-                .vm
-                .run_until_exit(pid, Some(std::time::Duration::from_secs(10)));
-        }
+        vm.send(self.standard_error, request);
+        self.flush();
     }
-    /// Spawns `module:function(args...)` with the system's I/O process as group leader. Its exit is noted.
-    pub fn spawn(&self, module: Word, function: Word, args: Word) -> Result<Word, SpawnError> {
+    /// Spawns `module:function(args...)` with this group leader. Its exit is noted, and told to nobody else.
+    pub fn spawn(
+        &self,
+        module: Word,
+        function: Word,
+        args: Word,
+        leader: Word,
+    ) -> Result<Word, SpawnError> {
         self.vm.spawn(
             &self.vm.default_namespace(),
             Start::Apply(module, function, args),
-            &SpawnOptions::default(),
-            Some(self.user),
+            &SpawnOptions {
+                quiet: true,
+                ..SpawnOptions::default()
+            },
+            Some(leader),
         )
     }
 }

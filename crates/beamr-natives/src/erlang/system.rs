@@ -1,6 +1,5 @@
 //! `erlang`: the system as a whole: `system_info`, `system_flag`, `statistics`, `halt`, `display`.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending, ReleaseSpan};
@@ -17,7 +16,6 @@ use crate::support::{list_items, name};
 /// What `system_flag/2` sets and nothing in the VM reads, and the marks of `statistics/1`.
 #[derive(Default)]
 struct Flags {
-    system_logger: Mutex<Option<Word>>,
     schedulers_online: AtomicI64,
     dirty_online: AtomicI64,
     blocked: AtomicBool,
@@ -612,11 +610,11 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "ethread_used_tse" => int(0),
         "scheduling_statistics" | "total_scheduling_statistics" => Ok(Word::NIL),
         "snifs" => snifs(ctx),
-        "system_logger" => {
-            let f = flags_of(&vm);
-            let l = *f.system_logger.lock().unwrap_or_else(|e| e.into_inner());
-            Ok(l.unwrap_or(atoms::LOGGER.word()))
-        }
+        "system_logger" => match vm.system_logger() {
+            l if l.is_local_pid() || l == atoms::UNDEFINED.word() => Ok(l),
+            // Not started yet.
+            _ => Ok(atoms::LOGGER.word()),
+        },
         _ => Err(ctx.badarg()),
     }
 }
@@ -705,8 +703,7 @@ fn system_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             if !known {
                 return Err(ctx.badarg());
             }
-            let mut l = f.system_logger.lock().unwrap_or_else(|e| e.into_inner());
-            Ok(l.replace(value).unwrap_or(atoms::LOGGER.word()))
+            Ok(vm.set_system_logger(value))
         }
         "scheduler_wall_time" => match value.as_boolean() {
             Some(b) => Ok(Word::boolean(f.wall_time.swap(b, Relaxed))),

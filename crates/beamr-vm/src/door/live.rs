@@ -1,12 +1,12 @@
 //! The door of an ordinary program. The only module of the crate that asks the operating system.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::{Mutex, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::{Door, DoorError, Stream};
+use super::{Door, DoorError, Standard, Stream};
 
 /// See the module. The environment and working directory are copies from when it was made.
 pub struct LiveDoor {
@@ -232,20 +232,82 @@ impl Door for LiveDoor {
 
     fn write(&self, stream: Stream, bytes: &[u8]) -> Result<(), DoorError> {
         let _whole = self.out.lock().unwrap_or_else(|e| e.into_inner());
-        let done = match stream {
-            Stream::Out => {
-                let mut s = std::io::stdout().lock();
-                s.write_all(bytes).and_then(|()| s.flush())
-            }
-            Stream::Err => std::io::stderr().lock().write_all(bytes),
-        };
-        done.map_err(|cause| DoorError::Stream { stream, cause })
+        write_all(stream, bytes).map_err(|cause| DoorError::Stream { stream, cause })
     }
     fn read(&self, into: &mut [u8]) -> Result<usize, DoorError> {
         std::io::stdin()
             .lock()
             .read(into)
             .map_err(|e| DoorError::Input(e.to_string()))
+    }
+
+    fn is_terminal(&self, stream: Standard) -> bool {
+        match stream {
+            Standard::In => std::io::stdin().is_terminal(),
+            Standard::Out => std::io::stdout().is_terminal(),
+            Standard::Err => std::io::stderr().is_terminal(),
+        }
+    }
+    #[cfg(unix)]
+    fn window(&self, stream: Standard) -> Option<(u16, u16)> {
+        let fd = match stream {
+            Standard::In => libc::STDIN_FILENO,
+            Standard::Out => libc::STDOUT_FILENO,
+            Standard::Err => libc::STDERR_FILENO,
+        };
+        // SAFETY: all-zero bytes are a valid `winsize`; the call writes at most one.
+        unsafe {
+            let mut w: libc::winsize = std::mem::zeroed();
+            (libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut w) == 0 && w.ws_col > 0)
+                .then_some((w.ws_col, w.ws_row))
+        }
+    }
+}
+
+/// Writes past the standard library's line buffer: what is written is complete in itself. A descriptor that somebody made
+/// non-blocking is waited for.
+#[cfg(unix)]
+fn write_all(stream: Stream, mut bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::{Error, ErrorKind};
+    let fd = match stream {
+        Stream::Out => libc::STDOUT_FILENO,
+        Stream::Err => libc::STDERR_FILENO,
+    };
+    while !bytes.is_empty() {
+        // SAFETY: the buffer is readable for its length.
+        let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        if n > 0 {
+            bytes = &bytes[n as usize..];
+            continue;
+        }
+        let e = Error::last_os_error();
+        match e.kind() {
+            _ if n == 0 => return Err(ErrorKind::WriteZero.into()),
+            ErrorKind::Interrupted => {}
+            ErrorKind::WouldBlock => {
+                let mut poll = libc::pollfd {
+                    fd,
+                    events: libc::POLLOUT,
+                    revents: 0,
+                };
+                // SAFETY: one whole entry.
+                unsafe { libc::poll(&raw mut poll, 1, -1) };
+            }
+            _ => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn write_all(stream: Stream, bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::Write;
+    match stream {
+        Stream::Out => {
+            let mut s = std::io::stdout().lock();
+            s.write_all(bytes).and_then(|()| s.flush())
+        }
+        Stream::Err => std::io::stderr().lock().write_all(bytes),
     }
 }
 

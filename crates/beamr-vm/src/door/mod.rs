@@ -34,6 +34,17 @@ pub enum Stream {
     Err,
 }
 
+/// A standard stream of either direction, as something that may be a terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standard {
+    /// Standard input.
+    In,
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
 /// What the outside did not give.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -117,6 +128,15 @@ pub trait Door: Send + Sync {
     fn write(&self, stream: Stream, bytes: &[u8]) -> Result<(), DoorError>;
     /// Reads some bytes of standard input; 0 at its end. May block: not on a scheduler thread.
     fn read(&self, into: &mut [u8]) -> Result<usize, DoorError>;
+
+    /// Whether a standard stream is a terminal.
+    fn is_terminal(&self, _: Standard) -> bool {
+        false
+    }
+    /// Columns and rows of the terminal that a standard stream is.
+    fn window(&self, _: Standard) -> Option<(u16, u16)> {
+        None
+    }
 
     /// Puts the calling thread to sleep until `done` says so or the time is over. The simulated door moves its clock instead. The
     /// default sleeps. False where that is impossible (a browser's page must not wait).

@@ -135,7 +135,7 @@ pub(crate) fn step(w: &Worker, slot: &Slot, own: &mut Own) -> bool {
 fn start(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) {
     let vm = &w.vm;
     slot.state.set_exiting();
-    if dying.log {
+    if dying.log && !own.quiet {
         log_crash(w, slot, own, dying.reason);
     }
     if let Some(name) = own.name.take() {
@@ -492,8 +492,8 @@ pub(crate) fn log_max_heap(ctx: &mut Ctx) {
     );
 }
 
-/// Sends `{log, Level, Format, Args, Metadata}` to the process registered as `logger`; nothing when there is none (the
-/// VM's crash hook gets it instead).
+/// Sends `{log, Level, Format, Args, Metadata}` to the system logger ([`Vm::system_logger`](crate::vm::Vm::system_logger)), unless
+/// that is the process itself. The VM's hook gets it where there is none.
 pub(crate) fn log(
     w: &Worker,
     slot: &Slot,
@@ -534,7 +534,12 @@ pub(crate) fn log(
         );
         f.tuple(&[atoms::LOG.word(), level.word(), format, args, meta])
     });
-    match w.vm.registry.whereis(slot.namespace.id, atoms::LOGGER) {
+    let logger = match w.vm.system_logger() {
+        to if to == atoms::UNDEFINED.word() => return,
+        to if to == atoms::LOGGER.word() => w.vm.registry.whereis(slot.namespace.id, atoms::LOGGER),
+        pid => Some(pid).filter(|p| p.is_local_pid() && w.vm.is_alive(*p)),
+    };
+    match logger {
         Some(pid) if pid != slot.pid() => {
             let to = super::ProcId::local(pid.local_number());
             let _ = push_proc(w, to, Signal::Message(message.into_message()));

@@ -277,6 +277,8 @@ pub struct Own {
     pub priority: Priority,
     /// `message_queue_data` is `off_heap`.
     pub off_heap_messages: bool,
+    /// The logger does not hear of its crash.
+    pub(crate) quiet: bool,
     /// Who spawned it.
     pub parent: Option<ProcId>,
     /// What it was spawned with.
@@ -323,6 +325,7 @@ impl Default for Own {
             name: None,
             priority: Priority::Normal,
             off_heap_messages: false,
+            quiet: false,
             parent: None,
             initial_call: (atoms::ERLANG, atoms::APPLY, 2),
             native: None,

@@ -42,6 +42,8 @@ pub struct SpawnOptions {
     pub off_heap_messages: bool,
     /// The exit is noted for the host with its result ([`crate::vm::Vm::exits`]); no Erlang option.
     pub watched: bool,
+    /// An uncaught error is nobody's concern but the monitors': the logger does not hear of it; no Erlang option.
+    pub quiet: bool,
 }
 
 /// What `spawn_request` answers.
@@ -271,6 +273,7 @@ pub(crate) fn make(
         parent,
         priority: options.priority.unwrap_or(Priority::Normal),
         off_heap_messages: options.off_heap_messages,
+        quiet: options.quiet,
         ..Own::default()
     };
     let min = options

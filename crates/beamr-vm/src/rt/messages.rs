@@ -61,6 +61,22 @@ pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
     Err(badarg(ctx))
 }
 
+/// As [`send`] for a message that is built already; for processes written in Rust.
+pub fn send_carried(ctx: &mut Ctx, to: Word, message: Carried) -> Result<(), Pending> {
+    if !to.is_local_pid() {
+        let message = message.adopt(ctx.heap());
+        return send(ctx, to, message);
+    }
+    ctx.bump(3 + message.words() as i64 / 64);
+    let id = beamr_sync::SlotId::from_u64(to.local_number());
+    let _ = push(
+        worker(ctx),
+        id,
+        Signal::Message(message.into_message()),
+    );
+    Ok(())
+}
+
 /// To another node: through the distribution, or (as to a node that is not reachable) to nowhere.
 fn send_remote(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
     match worker(ctx).vm.hooks.remote_send.get() {
