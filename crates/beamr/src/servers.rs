@@ -61,8 +61,24 @@ const SERVERS: &[(&str, &[Call])] = &[
     ),
     (
         "logger",
-        // What `kernel` does when it starts.
+        // What `kernel` does when it starts. The modules are loaded first: what is logged between the first call and the last one
+        // meets a logger that is not set up yet.
         &[
+            call("logger_std_h", "module_info", nothing),
+            call("logger_h_common", "module_info", nothing),
+            call("logger_formatter", "module_info", nothing),
+            call("logger_filters", "module_info", nothing),
+            call("logger_olp", "module_info", nothing),
+            call("logger_proxy", "module_info", nothing),
+            call("logger_handler_watcher", "module_info", nothing),
+            call("logger_simple_h", "module_info", nothing),
+            call("logger_backend", "module_info", nothing),
+            call("logger_config", "module_info", nothing),
+            call("logger_sup", "module_info", nothing),
+            call("supervisor", "module_info", nothing),
+            call("gen_server", "module_info", nothing),
+            call("proc_lib", "module_info", nothing),
+            call("application", "loaded_applications", nothing),
             call("logger_server", "start_link", nothing),
             call("logger", "internal_init_logger", nothing),
             call("logger_sup", "start_link", nothing),

@@ -7,7 +7,7 @@ use beamr_vm::ets::{
 };
 use beamr_vm::process::{slot_of, vm_of, worker};
 
-use super::{Problem, find, readable, reference, writable};
+use super::{Problem, find, find_later, readable, reference, writable};
 
 /// Parses the options of `new`; `None` when one is bad.
 fn options(ctx: &mut Ctx, name: beamr_term::Atom, list: Word) -> Option<TableOptions> {
@@ -178,7 +178,11 @@ pub(super) fn whereis_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     if !args[0].is_atom() {
         return Err(ctx.badarg());
     }
-    match find(ctx, args[0]) {
+    let found = match find(ctx, args[0]) {
+        Err(_) => find_later(ctx, args[0])?,
+        found => found,
+    };
+    match found {
         Ok(t) => Ok(reference(ctx, &t)),
         Err(_) => Ok(atoms::UNDEFINED.word()),
     }

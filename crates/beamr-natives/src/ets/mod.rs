@@ -126,7 +126,7 @@ fn find_by_numbers<'n>(ctx: &Ctx, id: Word) -> Result<Held<'n>, Problem> {
 
 /// A named table that is not there: it may be that of a server which is being started.
 #[cold]
-fn find_later<'n>(ctx: &mut Ctx, id: Word) -> Result<Result<Held<'n>, Problem>, Escape> {
+pub(super) fn find_later<'n>(ctx: &mut Ctx, id: Word) -> Result<Result<Held<'n>, Problem>, Escape> {
     match id.as_atom() {
         Some(name) if registry::is_starting(ctx, name, Sought::Belonging) => {
             Err(ctx.escape(Pending::Yield))
