@@ -45,11 +45,21 @@ fn version() -> ExitCode {
     let otp = match otp_root(None) {
         Ok(otp) => {
             let erts = otp.erts_version().unwrap_or_default();
-            format!("OTP {} (erts {erts}) at {}", otp.release.0, otp.path.display())
+            format!(
+                "OTP {} (erts {erts}) at {}",
+                otp.release.0,
+                otp.path.display()
+            )
         }
         Err(e) => e.to_string(),
     };
-    print(format!("beamr {}\nengine: interpreter\n{otp}\n", env!("CARGO_PKG_VERSION")).as_bytes())
+    print(
+        format!(
+            "beamr {}\nengine: interpreter\n{otp}\n",
+            env!("CARGO_PKG_VERSION")
+        )
+        .as_bytes(),
+    )
 }
 
 fn completions(m: &ArgMatches) -> ExitCode {

@@ -68,7 +68,9 @@ fn one_line(e: &clap::Error) -> String {
         };
         line.push_str(&format!(", did you mean `{near}`?"));
     }
-    let run = std::env::args().nth(1).filter(|c| c == "run" || c == "inspect");
+    let run = std::env::args()
+        .nth(1)
+        .filter(|c| c == "run" || c == "inspect");
     let command = run.map_or(String::new(), |c| format!("{c} "));
     format!("{line} (see `beamr {command}--help`)")
 }

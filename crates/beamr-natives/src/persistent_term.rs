@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::RwLock;
 
-use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending, ReleaseSpan};
+use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, ReleaseSpan};
 use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::{Build, LiteralArea, Word, atoms, hash, order};
 use beamr_vm::process::{slot_of, vm_of};
@@ -121,7 +121,7 @@ fn get_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     if let Some(name) = args[0].as_atom()
         && registry::is_starting(ctx, name, Sought::Belonging)
     {
-        return Err(ctx.escape(Pending::Yield));
+        return Err(registry::wait_for_start(ctx, name, Sought::Belonging));
     }
     find(ctx, args[0]).ok_or_else(|| ctx.badarg())
 }

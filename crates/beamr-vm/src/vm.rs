@@ -134,9 +134,9 @@ pub enum Sought {
     Belonging,
 }
 
-/// Asked when a name of a namespace stands for nothing, with who asks: true when a process of that name is being started, so that
-/// the asker should look again.
-pub type NamesHook = Box<dyn Fn(&Arc<Vm>, u32, Atom, Sought, Word) -> bool + Send + Sync>;
+/// Asked when a name of a namespace stands for nothing, and for names that stand for something while [`Vm::starting`] is true; with the
+/// family of who asks. True when a process of that name is being started, so that the asker should look again.
+pub type NamesHook = Box<dyn Fn(&Arc<Vm>, u32, Atom, Sought, u32) -> bool + Send + Sync>;
 
 /// How a VM is asked to end: `erlang:halt/2`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -215,6 +215,10 @@ pub struct Vm {
     pub ets: EtsRegistry,
     /// The trace control word.
     pub trace_control_word: AtomicU32,
+    /// How many servers are being started by those who set [`Hooks::names`].
+    starting: AtomicU32,
+    /// Who waits for them.
+    pub(crate) waiting: Mutex<Vec<SlotId>>,
     /// See [`Vm::system_logger`].
     system_logger: AtomicU64,
     /// Exits noted for the host.
@@ -364,6 +368,8 @@ impl Vm {
             namespaces: RwLock::new(vec![Arc::new(Namespace::new(0, parts.modules))]),
             ets: EtsRegistry::new(parts.tables.atoms.limit()),
             trace_control_word: AtomicU32::new(0),
+            starting: AtomicU32::new(0),
+            waiting: Mutex::default(),
             system_logger: AtomicU64::new(atoms::LOGGER.word().bits()),
             tables: parts.tables,
             engine: parts.engine,
@@ -448,6 +454,25 @@ impl Vm {
         }
     }
 
+    /// Whether servers are being started.
+    #[inline]
+    pub fn starting(&self) -> bool {
+        self.starting.load(Ordering::Acquire) != 0
+    }
+    /// A server is being started: from now on those who want it wait.
+    pub fn start_begins(&self) {
+        self.starting.fetch_add(1, Ordering::AcqRel);
+    }
+    /// It is there, or will never be. Call it when the hook says so.
+    pub fn start_ends(self: &Arc<Vm>) {
+        self.starting.fetch_sub(1, Ordering::AcqRel);
+        let all = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(|e| e.into_inner()));
+        let w = self.guest();
+        for id in all {
+            // It may have died.
+            let _ = push(&w, id, Signal::Wake);
+        }
+    }
     /// Who is told of crashes (`system_flag(system_logger, _)`): a local pid, `undefined` for nobody, or `logger` for the process of
     /// this name.
     pub fn system_logger(&self) -> Word {

@@ -2,13 +2,16 @@
 //!
 //! It knows the arguments and ends the system. There are no boot scripts, no applications' start phases.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use beamr_abi::Ctx;
 use beamr_term::text;
 use beamr_term::{Atom, Build, Word, atoms};
 use beamr_vm::native_process::{NativeProcess, NativeStep};
+use beamr_vm::process::RefKey;
 use beamr_vm::rt;
+use beamr_vm::signal::monitor::{monitor, monitored_process};
 use beamr_vm::vm::{Halt, Vm};
 
 use crate::ending::Ending;
@@ -76,6 +79,7 @@ pub(crate) fn init(
     ending: Arc<Ending>,
 ) -> Box<dyn NativeProcess> {
     let vm = Arc::downgrade(vm);
+    let mut starters: HashMap<RefKey, (Atom, Word)> = HashMap::new();
     Box::new(Server(move |ctx: &mut Ctx, m: Word| match m.as_tuple() {
         Some([from, request]) if from.is_pid() => {
             let answer = init_answer(ctx, &arguments, *request);
@@ -86,6 +90,20 @@ pub(crate) fn init(
         Some([what, server]) if name(ctx, *what) == Some(servers::STARTED) => {
             if let (Some(server), Some(vm)) = (server.as_atom(), vm.upgrade()) {
                 servers.returned(&vm, server);
+            }
+        }
+        Some([what, server, starter]) if name(ctx, *what) == Some(servers::STARTING) => {
+            if let (Some(server), Some(target)) =
+                (server.as_atom(), monitored_process(ctx, *starter))
+            {
+                let reference = monitor(ctx, target, Default::default());
+                starters.extend(RefKey::of(reference).map(|r| (r, (server, *starter))));
+            }
+        }
+        Some([_, reference, _, _, _]) => {
+            let starter = RefKey::of(*reference).and_then(|r| starters.remove(&r));
+            if let (Some((server, starter)), Some(vm)) = (starter, vm.upgrade()) {
+                servers.died(&vm, server, starter);
             }
         }
         Some([stop, how]) if name(ctx, *stop) == Some("stop") => ending.stop(halt(*how)),

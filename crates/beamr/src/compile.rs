@@ -120,7 +120,10 @@ fn order(system: &System, main: &Path) -> Result<Vec<PathBuf>, RunError> {
         // A module of OTP is not replaced because a file has its name.
         let applications = system.loader.applications();
         files.retain(|n, _| {
-            *n == name || !applications.iter().any(|a| a.join(format!("{n}.beam")).is_file())
+            *n == name
+                || !applications
+                    .iter()
+                    .any(|a| a.join(format!("{n}.beam")).is_file())
         });
     }
     let mut walk = Walk {
@@ -301,7 +304,9 @@ mod tests {
 -record(rec, {a}).
 main() -> "other in a string", $", local(), beside:go(#rec{a = $'}), spawn(worker, run, []), ?macro.
 "#;
-        let known = ["beside", "shape", "pt", "rec", "local", "worker", "other", "macro"];
+        let known = [
+            "beside", "shape", "pt", "rec", "local", "worker", "other", "macro",
+        ];
         let mut m = Mentions::default();
         let headers = m.collect(text, |n| known.contains(&n));
         assert_eq!(headers, ["defs.hrl"]);

@@ -61,12 +61,9 @@ impl Ending {
         }
     }
     fn settle_logger(&self, vm: &Arc<Vm>) -> Result<(), AtomError> {
-        if vm.worker_count() == 0 {
-            return Ok(());
-        }
         let deadline = Instant::now() + LOGGER;
         while self.servers.state(vm, atoms::LOGGER) == Some(false) && Instant::now() < deadline {
-            vm.door.pause(Duration::from_millis(1));
+            rest(vm);
         }
         if self.servers.state(vm, atoms::LOGGER) != Some(true) {
             return Ok(());
@@ -115,8 +112,15 @@ impl Ending {
         }
         let deadline = Instant::now() + APPLICATIONS;
         while vm.is_alive(controller) && Instant::now() < deadline {
-            vm.door.pause(Duration::from_millis(1));
+            rest(vm);
         }
+    }
+}
+
+/// Lets others run for a moment.
+pub(crate) fn rest(vm: &Arc<Vm>) {
+    if vm.worker_count() > 0 || vm.run_until_idle(64).turns == 0 {
+        vm.door.pause(Duration::from_millis(1));
     }
 }
 

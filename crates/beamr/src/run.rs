@@ -185,7 +185,10 @@ fn start(system: &System, application: Atom) -> Result<Outcome, RunError> {
         Ok(record) => record,
         Err(halted) => return Ok(halted),
     };
-    let result = record.result.as_ref().map_or(record.reason.term, |r| r.term);
+    let result = record
+        .result
+        .as_ref()
+        .map_or(record.reason.term, |r| r.term);
     let started = result
         .as_tuple()
         .is_some_and(|t| t.first().and_then(|w| w.as_atom()) == Some(atoms::OK));

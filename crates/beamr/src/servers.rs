@@ -1,14 +1,17 @@
 //! Processes of OTP that library code expects to be there, in a bare start: each is started by OTP's own module when somebody looks
 //! for its name, and costs nothing before.
 //!
-//! A **starter**, one for a server, calls the start function and then sleeps for ever: it is the server's parent. While it
-//! works, everybody else who looks for the name looks again (the hook says so); the starter itself is told that there is nobody, as OTP's
-//! start functions expect. It reports to `init` that the function returned; a name that is not taken then, or a starter that died,
-//! means that the server does not start, and the name stands for nothing. A server that dies later is started anew.
+//! A **starter**, one for a server, calls the start functions and then sleeps for ever: it is the server's parent. While it
+//! works, everybody else who looks for the name, or for a table of the server, looks again (the hook says so), also when it is there
+//! already; the starter and the processes that it made (its family) are told what is, as OTP's start functions expect. It reports to
+//! `init` that the functions returned; a name that is not taken then, or a starter that died, means that the server does not start,
+//! and the name stands for nothing. A server that dies later is started anew.
+//!
+//! Reports of crashes that come before OTP's logger has started are kept for it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -49,7 +52,10 @@ const SERVERS: &[(&str, &[Call])] = &[
         ],
     ),
     ("code_server", &[call("code", "start_link", nothing)]),
-    ("file_server_2", &[call("file_server", "start_link", nothing)]),
+    (
+        "file_server_2",
+        &[call("file_server", "start_link", nothing)],
+    ),
     (
         "application_controller",
         // The applications `kernel` and `stdlib` run, without processes of theirs.
@@ -61,23 +67,9 @@ const SERVERS: &[(&str, &[Call])] = &[
     ),
     (
         "logger",
-        // What `kernel` does when it starts. The modules are loaded first: what is logged between the first call and the last one
-        // meets a logger that is not set up yet.
+        // What `kernel` does when it starts. Its parameters are wanted on the way; who serves them must not be started meanwhile, since
+        // it would wait for the logger.
         &[
-            call("logger_std_h", "module_info", nothing),
-            call("logger_h_common", "module_info", nothing),
-            call("logger_formatter", "module_info", nothing),
-            call("logger_filters", "module_info", nothing),
-            call("logger_olp", "module_info", nothing),
-            call("logger_proxy", "module_info", nothing),
-            call("logger_handler_watcher", "module_info", nothing),
-            call("logger_simple_h", "module_info", nothing),
-            call("logger_backend", "module_info", nothing),
-            call("logger_config", "module_info", nothing),
-            call("logger_sup", "module_info", nothing),
-            call("supervisor", "module_info", nothing),
-            call("gen_server", "module_info", nothing),
-            call("proc_lib", "module_info", nothing),
             call("application", "loaded_applications", nothing),
             call("logger_server", "start_link", nothing),
             call("logger", "internal_init_logger", nothing),
@@ -148,10 +140,23 @@ impl Builder<'_> {
 
 /// The message to `init` that tells of a start: `{server_started, Name}`.
 pub const STARTED: &str = "server_started";
+/// The message to `init` that tells of a starter: `{server_starting, Name, Pid}`.
+pub const STARTING: &str = "server_starting";
+
+/// How long others wait for a server: longer when servers wait for each other in a circle, which none of OTP's do.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Who starts a server.
+struct Starter {
+    pid: Word,
+    /// That of the starter and all that it spawns.
+    family: u32,
+    since: Instant,
+}
 
 enum State {
     /// By this starter.
-    Starting(Word),
+    Starting(Starter),
     /// It was there when the start function returned.
     Started(Word),
     Failed,
@@ -180,6 +185,8 @@ pub struct Servers {
     reports: Mutex<Vec<Carried>>,
     /// Nothing is started any more.
     closed: AtomicBool,
+    /// The next number of a family.
+    families: AtomicU32,
 }
 
 impl Servers {
@@ -202,6 +209,7 @@ impl Servers {
             states: Mutex::default(),
             reports: Mutex::default(),
             closed: AtomicBool::new(false),
+            families: AtomicU32::new(1),
         })
     }
     fn folders(&self, b: &mut Builder<'_>) -> Result<Word, AtomError> {
@@ -279,7 +287,7 @@ impl Servers {
         namespace: u32,
         name: Atom,
         sought: Sought,
-        asker: Word,
+        family: u32,
     ) -> bool {
         let name = match self.tables.get(&name) {
             Some(owner) if sought == Sought::Belonging => *owner,
@@ -291,14 +299,14 @@ impl Servers {
         let mut states = self.states.lock().unwrap_or_else(|e| e.into_inner());
         match states.get(&name) {
             Some(State::Failed) => return false,
-            Some(State::Starting(starter)) if *starter == asker => return false,
-            Some(State::Starting(starter)) if vm.is_alive(*starter) => return true,
+            Some(State::Starting(s)) if s.family == family => return false,
+            Some(State::Starting(s)) if vm.is_alive(s.pid) && s.since.elapsed() < PATIENCE => {
+                return true;
+            }
             // It came between the look and now. What it does not have by now it does not make.
             _ if vm.whereis(name).is_some() => return sought == Sought::Process,
-            Some(State::Starting(_)) => {
-                self.failed(vm, &mut states, name);
-                return false;
-            }
+            // Too late, or dead: `init` will be told.
+            Some(State::Starting(_)) => return false,
             // It has come and gone. Its starter may not know yet, or never, when it ended normally.
             Some(State::Started(_)) if self.closed.load(Ordering::Acquire) => return false,
             Some(State::Started(starter)) => {
@@ -311,6 +319,14 @@ impl Servers {
         }
         match self.start(vm, name, calls) {
             Ok(starter) => {
+                // `init` watches it.
+                let began = [vm.tables.atoms.intern(STARTING), Ok(name)];
+                if let ([Ok(tag), Ok(name)], Some(init)) = (began, vm.whereis(atoms::INIT)) {
+                    let pid = starter.pid;
+                    let message = Carried::build(4, |f| f.tuple(&[tag.word(), name.word(), pid]));
+                    vm.send(init, message);
+                }
+                vm.start_begins();
                 states.insert(name, State::Starting(starter));
                 true
             }
@@ -328,18 +344,30 @@ impl Servers {
     pub fn returned(&self, vm: &Arc<Vm>, name: Atom) {
         let mut states = self.states.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(State::Starting(starter)) = states.get(&name) {
-            let starter = *starter;
+            let starter = starter.pid;
             if vm.whereis(name).is_some() {
                 states.insert(name, State::Started(starter));
             } else {
                 self.failed(vm, &mut states, name);
             }
+            drop(states);
+            vm.start_ends();
+        } else {
+            drop(states);
         }
-        drop(states);
         if name == atoms::LOGGER {
             for report in self.reports() {
                 self.tell(vm, report);
             }
+        }
+    }
+    /// The starter of `name` has died.
+    pub fn died(&self, vm: &Arc<Vm>, name: Atom, starter: Word) {
+        let mut states = self.states.lock().unwrap_or_else(|e| e.into_inner());
+        if matches!(states.get(&name), Some(State::Starting(s)) if s.pid == starter) {
+            self.failed(vm, &mut states, name);
+            drop(states);
+            vm.start_ends();
         }
     }
     fn reports(&self) -> Vec<Carried> {
@@ -357,8 +385,7 @@ impl Servers {
         let mut reports = self.reports.lock().unwrap_or_else(|e| e.into_inner());
         reports.push(Carried::copy(report));
         drop(reports);
-        let nobody = Word::NIL;
-        if self.look(vm, 0, atoms::LOGGER, Sought::Process, nobody) {
+        if self.look(vm, 0, atoms::LOGGER, Sought::Process, 0) {
             return Ok(());
         }
         // It is there meanwhile, or will never be.
@@ -377,18 +404,20 @@ impl Servers {
         let pid = vm.whereis(name)?;
         let states = self.states.lock().unwrap_or_else(|e| e.into_inner());
         match states.get(&name)? {
-            State::Starting(starter) | State::Started(starter) => Some((pid, *starter)),
+            State::Starting(Starter { pid: starter, .. }) | State::Started(starter) => {
+                Some((pid, *starter))
+            }
             State::Failed => None,
         }
     }
     /// Starts the server of this name if nobody has asked for it yet, and waits until it is there; false when it is not in time.
     pub fn ensure(&self, vm: &Arc<Vm>, name: Atom, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
-        while self.look(vm, 0, name, Sought::Process, Word::NIL) {
+        while self.look(vm, 0, name, Sought::Process, 0) {
             if Instant::now() > deadline {
                 return false;
             }
-            vm.door.pause(Duration::from_millis(1));
+            crate::ending::rest(vm);
         }
         vm.whereis(name).is_some()
     }
@@ -396,7 +425,7 @@ impl Servers {
     pub fn state(&self, vm: &Vm, name: Atom) -> Option<bool> {
         let states = self.states.lock().unwrap_or_else(|e| e.into_inner());
         match states.get(&name)? {
-            State::Starting(starter) if vm.is_alive(*starter) => Some(false),
+            State::Starting(starter) if vm.is_alive(starter.pid) => Some(false),
             State::Started(_) => Some(true),
             _ => None,
         }
@@ -407,7 +436,7 @@ impl Servers {
     }
     /// Makes a starter: `lists:zipwith3(fun erlang:apply/3, Modules, Functions, Arguments)` over the calls, the report and the sleep,
     /// which is the sequence of these calls.
-    fn start(&self, vm: &Arc<Vm>, name: Atom, calls: &[Call]) -> Result<Word, StarterError> {
+    fn start(&self, vm: &Arc<Vm>, name: Atom, calls: &[Call]) -> Result<Starter, StarterError> {
         let mut b = Builder {
             f: Fragment::with_capacity(256),
             vm,
@@ -447,9 +476,14 @@ impl Servers {
         let start = Start::Apply(b.atom("lists")?, b.atom("zipwith3")?, args);
         let options = SpawnOptions {
             watched: false,
+            family: self.families.fetch_add(1, Ordering::Relaxed),
             ..SpawnOptions::default()
         };
         let namespace = vm.default_namespace();
-        Ok(vm.spawn(&namespace, start, &options, Some(self.leader))?)
+        Ok(Starter {
+            pid: vm.spawn(&namespace, start, &options, Some(self.leader))?,
+            family: options.family,
+            since: Instant::now(),
+        })
     }
 }

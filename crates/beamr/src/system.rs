@@ -240,8 +240,7 @@ impl System {
         let started = self.servers.ensure(vm, server, Duration::from_secs(10));
         match vm.whereis(server).filter(|_| started) {
             Some(pid) => {
-                let message =
-                    Carried::build(4, |f| f.tuple(&[notify.word(), signal.word()]));
+                let message = Carried::build(4, |f| f.tuple(&[notify.word(), signal.word()]));
                 vm.send(pid, message);
             }
             None if name == "sigterm" => self.stop(0),

@@ -62,7 +62,9 @@ pub enum TargetError {
     )]
     Unknown(String),
     /// A folder without `ebin`.
-    #[error("{0}: there is no ebin in this folder (to run one of its modules: beamr run -pa FOLDER MODULE)")]
+    #[error(
+        "{0}: there is no ebin in this folder (to run one of its modules: beamr run -pa FOLDER MODULE)"
+    )]
     NoEbin(String),
     /// No application, or several.
     #[error("{0}: {1} .app files in ebin; name a module instead: beamr run -pa {0}/ebin MODULE")]

@@ -24,9 +24,7 @@ mod update;
 
 use std::sync::Arc;
 
-use beamr_abi::{
-    Capability, Ctx, Escape, NativeClass, NativeEntry, NativeFn, Pending, ReleaseSpan,
-};
+use beamr_abi::{Capability, Ctx, Escape, NativeClass, NativeEntry, NativeFn, ReleaseSpan};
 use beamr_term::{Build, Subtag, Word, atoms};
 use beamr_vm::ets::{Guard, Table, TableHandle};
 use beamr_vm::process::{process, slot_of, vm_of, worker};
@@ -98,10 +96,14 @@ pub(super) fn find<'n>(ctx: &Ctx, id: Word) -> Result<Held<'n>, Problem> {
         let found = w.vm.ets.named(slot_of(ctx).namespace.id, name, &guard);
         // SAFETY: the reference is used only beside the guard that keeps it good.
         return match found.map(|t| unsafe { &*std::ptr::from_ref(t) }) {
-            Some(table) if !table.is_deleted() => Ok(Held::Named {
-                table,
-                _guard: guard,
-            }),
+            Some(table)
+                if !table.is_deleted() && !registry::is_held_back(ctx, name, Sought::Belonging) =>
+            {
+                Ok(Held::Named {
+                    table,
+                    _guard: guard,
+                })
+            }
             _ => Err(Problem::Id),
         };
     }
@@ -129,7 +131,7 @@ fn find_by_numbers<'n>(ctx: &Ctx, id: Word) -> Result<Held<'n>, Problem> {
 pub(super) fn find_later<'n>(ctx: &mut Ctx, id: Word) -> Result<Result<Held<'n>, Problem>, Escape> {
     match id.as_atom() {
         Some(name) if registry::is_starting(ctx, name, Sought::Belonging) => {
-            Err(ctx.escape(Pending::Yield))
+            Err(registry::wait_for_start(ctx, name, Sought::Belonging))
         }
         _ => Ok(find(ctx, id)),
     }

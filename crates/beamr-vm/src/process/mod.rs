@@ -279,6 +279,8 @@ pub struct Own {
     pub off_heap_messages: bool,
     /// The logger does not hear of its crash.
     pub(crate) quiet: bool,
+    /// See [`SpawnOptions::family`](spawn::SpawnOptions::family).
+    pub family: u32,
     /// Who spawned it.
     pub parent: Option<ProcId>,
     /// What it was spawned with.
@@ -326,6 +328,7 @@ impl Default for Own {
             priority: Priority::Normal,
             off_heap_messages: false,
             quiet: false,
+            family: 0,
             parent: None,
             initial_call: (atoms::ERLANG, atoms::APPLY, 2),
             native: None,

@@ -44,6 +44,9 @@ pub struct SpawnOptions {
     pub watched: bool,
     /// An uncaught error is nobody's concern but the monitors': the logger does not hear of it; no Erlang option.
     pub quiet: bool,
+    /// A number that a process gives to those it spawns: who is of the family of a starter of servers is not kept waiting for them
+    /// ([`Hooks::names`](crate::vm::Hooks::names)). 0 stands for the spawner's; no Erlang option.
+    pub family: u32,
 }
 
 /// What `spawn_request` answers.
@@ -274,6 +277,7 @@ pub(crate) fn make(
         priority: options.priority.unwrap_or(Priority::Normal),
         off_heap_messages: options.off_heap_messages,
         quiet: options.quiet,
+        family: options.family,
         ..Own::default()
     };
     let min = options
@@ -409,6 +413,13 @@ pub fn spawn_start(
     let me = slot.proc_id();
     let leader = ctx.body().group_leader;
     let key: Option<RefKey> = options.monitor.map(|_| w.next_ref());
+    let options = &SpawnOptions {
+        family: match options.family {
+            0 => own(ctx).family,
+            own => own,
+        },
+        ..*options
+    };
     let id = make(
         w,
         &slot.namespace,

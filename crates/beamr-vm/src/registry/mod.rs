@@ -146,7 +146,32 @@ pub fn is_starting(ctx: &Ctx, name: Atom, sought: Sought) -> bool {
     let slot = slot_of(ctx);
     let vm = &worker(ctx).vm;
     let hook = vm.hooks.names.get();
-    hook.is_some_and(|f| f(vm, slot.namespace.id, name, sought, slot.pid()))
+    let family = own(ctx).family;
+    hook.is_some_and(|f| f(vm, slot.namespace.id, name, sought, family))
+}
+
+/// Whether a name, or what belongs to it, is held back though it is there: its process is still being started. Other starters are
+/// not kept waiting: servers may need each other.
+#[inline]
+pub fn is_held_back(ctx: &Ctx, name: Atom, sought: Sought) -> bool {
+    worker(ctx).vm.starting() && own(ctx).family == 0 && is_starting(ctx, name, sought)
+}
+
+/// For a native that found [`is_starting`] true: it sleeps until a server has started, and is run again.
+#[cold]
+pub fn wait_for_start(ctx: &mut Ctx, name: Atom, sought: Sought) -> Escape {
+    let id = slot_of(ctx).id;
+    let vm = worker(ctx).vm.clone();
+    vm.waiting
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .push(id);
+    // Who has started meanwhile may not have seen this process in the list.
+    if is_starting(ctx, name, sought) {
+        ctx.escape(Pending::Wait)
+    } else {
+        ctx.escape(Pending::Yield)
+    }
 }
 
 /// What a name stands for in the namespace of the caller, `None` for nothing. While a process of that name is being started the
@@ -156,7 +181,10 @@ pub fn look(ctx: &Ctx, name: Atom) -> Result<Option<Word>, Pending> {
     let w = worker(ctx);
     let slot = slot_of(ctx);
     match w.vm.registry.whereis(slot.namespace.id, name) {
-        None if is_starting(ctx, name, Sought::Process) => {
+        found
+            if (found.is_none() && is_starting(ctx, name, Sought::Process))
+                || is_held_back(ctx, name, Sought::Process) =>
+        {
             let o = own(ctx);
             timer::stop_receive(w, o);
             timer::start_receive(w, slot.id, o, 1);

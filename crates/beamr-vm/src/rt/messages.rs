@@ -69,11 +69,7 @@ pub fn send_carried(ctx: &mut Ctx, to: Word, message: Carried) -> Result<(), Pen
     }
     ctx.bump(3 + message.words() as i64 / 64);
     let id = beamr_sync::SlotId::from_u64(to.local_number());
-    let _ = push(
-        worker(ctx),
-        id,
-        Signal::Message(message.into_message()),
-    );
+    let _ = push(worker(ctx), id, Signal::Message(message.into_message()));
     Ok(())
 }
 

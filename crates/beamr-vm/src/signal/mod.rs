@@ -112,7 +112,7 @@ pub enum Signal {
     Request(Box<Request>),
     /// The answer to the receiver's question (`None`: the other is dead).
     Reply(Box<(u64, Option<Carried>)>),
-    /// Only looks in: a process written in Rust is to run.
+    /// Only looks in: a process written in Rust is to run, or one that waits for a server.
     Wake,
 }
 

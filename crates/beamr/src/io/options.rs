@@ -123,10 +123,7 @@ impl Options {
             }
             all
         };
-        let items: Vec<Word> = pairs
-            .into_iter()
-            .map(|(k, v)| ctx.tuple(&[k, v]))
-            .collect();
+        let items: Vec<Word> = pairs.into_iter().map(|(k, v)| ctx.tuple(&[k, v])).collect();
         ctx.list(items)
     }
 }

@@ -485,9 +485,8 @@ impl IoServer {
         binary: bool,
     ) -> Result<Word, Untranslatable> {
         let bytes = &self.input.rest()[..n];
-        let decoded = decode(self.options.encoding, enc, bytes).map(|chars| {
-            Carried::build(chars.words(binary) + 8, |f| chars.term(f, enc, binary))
-        });
+        let decoded = decode(self.options.encoding, enc, bytes)
+            .map(|chars| Carried::build(chars.words(binary) + 8, |f| chars.term(f, enc, binary)));
         self.input.consume(n);
         decoded.map(|c| c.adopt(ctx.heap()))
     }
