@@ -132,6 +132,8 @@ pub enum Sought {
     Process,
     /// A table or term that the process of this name makes when it starts.
     Belonging,
+    /// Nothing: the process, or what belongs to it, is there. The question is whether to wait for it all the same, until it is ready.
+    Ready,
 }
 
 /// Asked when a name of a namespace stands for nothing, and for names that stand for something while [`Vm::starting`] is true; with the

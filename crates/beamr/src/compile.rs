@@ -91,6 +91,10 @@ fn compile_file(
         .unwrap_or_default();
     let code = bytes(code).unwrap_or_default();
     system.loader.keep(&name, code, Trust::Trusted, &shown);
+    if let Some(module) = module.as_atom() {
+        // Not at its first call only: the code server looks for what is not loaded in folders.
+        vm.default_namespace().modules.ensure_loaded(module)?;
+    }
     Ok(name)
 }
 

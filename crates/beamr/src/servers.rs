@@ -138,6 +138,12 @@ impl Builder<'_> {
     }
 }
 
+/// Whether a family is that of a server which is being started.
+fn starts(states: &HashMap<Atom, State>, family: u32) -> bool {
+    let of = |s: &State| matches!(s, State::Starting(s) if s.family == family);
+    family != 0 && states.values().any(of)
+}
+
 /// The message to `init` that tells of a start: `{server_started, Name}`.
 pub const STARTED: &str = "server_started";
 /// The message to `init` that tells of a starter: `{server_starting, Name, Pid}`.
@@ -290,7 +296,7 @@ impl Servers {
         family: u32,
     ) -> bool {
         let name = match self.tables.get(&name) {
-            Some(owner) if sought == Sought::Belonging => *owner,
+            Some(owner) if sought != Sought::Process => *owner,
             _ => name,
         };
         let Some(calls) = self.names.get(&name).filter(|_| namespace == 0) else {
@@ -300,6 +306,10 @@ impl Servers {
         match states.get(&name) {
             Some(State::Failed) => return false,
             Some(State::Starting(s)) if s.family == family => return false,
+            // Servers that are being started may need each other: what is there is not kept from them.
+            Some(State::Starting(_)) if sought == Sought::Ready && starts(&states, family) => {
+                return false;
+            }
             Some(State::Starting(s)) if vm.is_alive(s.pid) && s.since.elapsed() < PATIENCE => {
                 return true;
             }
@@ -307,6 +317,7 @@ impl Servers {
             _ if vm.whereis(name).is_some() => return sought == Sought::Process,
             // Too late, or dead: `init` will be told.
             Some(State::Starting(_)) => return false,
+            _ if sought == Sought::Ready => return false,
             // It has come and gone. Its starter may not know yet, or never, when it ended normally.
             Some(State::Started(_)) if self.closed.load(Ordering::Acquire) => return false,
             Some(State::Started(starter)) => {
@@ -413,7 +424,7 @@ impl Servers {
     /// Starts the server of this name if nobody has asked for it yet, and waits until it is there; false when it is not in time.
     pub fn ensure(&self, vm: &Arc<Vm>, name: Atom, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
-        while self.look(vm, 0, name, Sought::Process, 0) {
+        while self.look(vm, 0, name, Sought::Process, 0) && self.state(vm, name) != Some(true) {
             if Instant::now() > deadline {
                 return false;
             }

@@ -1,16 +1,6 @@
 //! Files, and the servers of OTP that a bare start makes when they are looked for. Expected values are what `erl` prints.
 
-use std::path::PathBuf;
-
-use crate::{beams, run};
-
-/// An empty folder of one test.
-fn scratch(name: &str) -> PathBuf {
-    let dir = beams().join("scratch").join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).expect("a folder");
-    dir.canonicalize().expect("its path")
-}
+use crate::{beams, run, scratch};
 
 /// The output of a run that must go well.
 fn out(args: &[&str]) -> String {

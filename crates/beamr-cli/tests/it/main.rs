@@ -4,10 +4,15 @@
 //! PATH), which `cargo xtask test` installs.
 
 mod files;
+mod io;
+mod log;
 mod run;
+mod targets;
+mod usage;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// What a run of the program did.
@@ -17,6 +22,8 @@ pub struct Ran {
     pub status: i32,
     /// Standard output.
     pub out: String,
+    /// The same, as bytes.
+    pub bytes: Vec<u8>,
     /// Standard error.
     pub err: String,
 }
@@ -26,6 +33,7 @@ impl From<Output> for Ran {
         Ran {
             status: o.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&o.stdout).into_owned(),
+            bytes: o.stdout,
             err: String::from_utf8_lossy(&o.stderr).into_owned(),
         }
     }
@@ -75,6 +83,37 @@ pub fn beamr(args: &[&str]) -> Ran {
         .output()
         .expect("the program")
         .into()
+}
+
+/// An empty folder of one test.
+pub fn scratch(name: &str) -> PathBuf {
+    let dir = beams().join("scratch").join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("a folder");
+    dir.canonicalize().expect("its path")
+}
+
+/// As [`run`], with this standard input.
+pub fn run_with(args: &[&str], input: &[u8]) -> Ran {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_beamr"))
+        .args(["run", "-pa"])
+        .arg(beams())
+        .args(args)
+        .env("BEAMR_OTP_ROOT", otp_root())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    let mut stdin = child.stdin.take().expect("its input");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        // The program need not read everything.
+        let _ = stdin.write_all(&input);
+    });
+    let ran = child.wait_with_output().expect("its end").into();
+    writer.join().expect("the writer");
+    ran
 }
 
 /// `beamr run -pa BEAMS TARGET ARGS`.

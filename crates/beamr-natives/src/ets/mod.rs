@@ -96,9 +96,7 @@ pub(super) fn find<'n>(ctx: &Ctx, id: Word) -> Result<Held<'n>, Problem> {
         let found = w.vm.ets.named(slot_of(ctx).namespace.id, name, &guard);
         // SAFETY: the reference is used only beside the guard that keeps it good.
         return match found.map(|t| unsafe { &*std::ptr::from_ref(t) }) {
-            Some(table)
-                if !table.is_deleted() && !registry::is_held_back(ctx, name, Sought::Belonging) =>
-            {
+            Some(table) if !table.is_deleted() && !registry::is_held_back(ctx, name) => {
                 Ok(Held::Named {
                     table,
                     _guard: guard,

@@ -50,6 +50,15 @@ impl ProcessSide for VmProcessSide {
         // SAFETY: as in `visit_roots`; only read.
         unsafe { (*(&raw const *body).cast::<Process>()).error_handler }
     }
+    fn has_code_server(&self, ctx: &Ctx) -> bool {
+        let Some(name) = ctx.tables().atoms.lookup("code_server") else {
+            return false;
+        };
+        let vm = &super::worker(ctx).vm;
+        vm.registry
+            .whereis(super::slot_of(ctx).namespace.id, name)
+            .is_some()
+    }
     fn uncaught(&self, ctx: &mut Ctx, uncaught: Uncaught) {
         process(ctx).end(uncaught.class, uncaught.reason, uncaught.log);
     }

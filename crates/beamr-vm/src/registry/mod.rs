@@ -150,11 +150,10 @@ pub fn is_starting(ctx: &Ctx, name: Atom, sought: Sought) -> bool {
     hook.is_some_and(|f| f(vm, slot.namespace.id, name, sought, family))
 }
 
-/// Whether a name, or what belongs to it, is held back though it is there: its process is still being started. Other starters are
-/// not kept waiting: servers may need each other.
+/// Whether a name, or what belongs to it, is held back though it is there: its process is still being started.
 #[inline]
-pub fn is_held_back(ctx: &Ctx, name: Atom, sought: Sought) -> bool {
-    worker(ctx).vm.starting() && own(ctx).family == 0 && is_starting(ctx, name, sought)
+pub fn is_held_back(ctx: &Ctx, name: Atom) -> bool {
+    worker(ctx).vm.starting() && is_starting(ctx, name, Sought::Ready)
 }
 
 /// For a native that found [`is_starting`] true: it sleeps until a server has started, and is run again.
@@ -183,7 +182,7 @@ pub fn look(ctx: &Ctx, name: Atom) -> Result<Option<Word>, Pending> {
     match w.vm.registry.whereis(slot.namespace.id, name) {
         found
             if (found.is_none() && is_starting(ctx, name, Sought::Process))
-                || is_held_back(ctx, name, Sought::Process) =>
+                || is_held_back(ctx, name) =>
         {
             let o = own(ctx);
             timer::stop_receive(w, o);

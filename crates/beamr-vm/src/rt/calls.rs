@@ -97,7 +97,8 @@ fn loads(ctx: &mut Ctx, table: &ModuleTable, module: Atom) -> bool {
 /// The caller has already pushed its return address for a body call.
 ///
 /// A namespace that loads on first call has no error handler process behind it: there
-/// `'$handle_undefined_function'/2` of the module itself is called, as the error handler of OTP would.
+/// `'$handle_undefined_function'/2` of the module itself is called, as the error handler of OTP would; for a module that was not found,
+/// [`further_handler`].
 ///
 /// # Safety
 /// The contract of the module.
@@ -121,7 +122,15 @@ pub unsafe fn undefined(
         } else {
             let name = regs.ctx.tables().atoms.lookup(HANDLE_UNDEFINED);
             let own = name.map_or(std::ptr::null(), |f| table.find(m, f, 2));
-            (own, [function, args, Word::NIL])
+            let further = match own.is_null() && !table.is_loaded(m) {
+                true => further_handler(regs),
+                false => std::ptr::null(),
+            };
+            if further.is_null() {
+                (own, [function, args, Word::NIL])
+            } else {
+                (further, [module, function, args])
+            }
         }
     } else {
         let m = head.processes.error_handler(regs.ctx.body());
@@ -136,6 +145,23 @@ pub unsafe fn undefined(
         pos: handler,
         live: 3,
     }
+}
+
+/// The error handler for modules that a VM which loads on first call does not find: the process's own one, and that of OTP when a
+/// code server runs, whose path may have grown. Null when there is none to be asked.
+///
+/// # Safety
+/// The contract of the module.
+unsafe fn further_handler(regs: &mut Regs) -> CodePos {
+    let head = WorkerCode::of(&regs.ctx);
+    let handler = head.processes.error_handler(regs.ctx.body());
+    if handler == atoms::ERROR_HANDLER && !head.processes.has_code_server(&regs.ctx) {
+        return std::ptr::null();
+    }
+    let table = head.modules();
+    // A handler that cannot be loaded handles nothing.
+    let _ = table.ensure_loaded(handler);
+    table.find(handler, atoms::UNDEFINED_FUNCTION, 3)
 }
 
 /// The list of x0..arity.

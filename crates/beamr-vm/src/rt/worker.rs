@@ -204,6 +204,11 @@ pub trait ProcessSide: Send + Sync {
         let _ = body;
         atoms::ERROR_HANDLER
     }
+    /// Whether a process named `code_server` runs in the namespace of the running process.
+    fn has_code_server(&self, ctx: &Ctx) -> bool {
+        let _ = ctx;
+        false
+    }
     /// Ends the process with this reason. It no longer runs when this returns.
     fn uncaught(&self, ctx: &mut Ctx, uncaught: Uncaught);
     /// The heap is over `max_heap_size` or the tenant's budget. True when the process was ended.
