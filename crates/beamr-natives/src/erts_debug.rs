@@ -15,6 +15,7 @@ use beamr_term::{Build, Subtag, Word, atoms, hash};
 use beamr_vm::door::Stream;
 use beamr_vm::process::{spawn, vm_of};
 
+use super::erlang::system::map_of;
 use crate::support::{cost, list_items, name};
 
 /// Words of one object in the release's emulator, and which of its words are terms.
@@ -225,6 +226,12 @@ fn get_internal_state_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     }
     match name(ctx, args[0]) {
         Some("available_internal_state") => Ok(Word::TRUE),
+        // Places of a table that is never more than half full.
+        Some("persistent_term") => {
+            let n = crate::persistent_term::count(ctx);
+            let places = Word::fixnum((2 * n + 1).next_power_of_two().max(8) as i64);
+            map_of(ctx, &[("table", places)])
+        }
         Some("reds_left") => Ok(Word::fixnum(ctx.fcalls.max(0))),
         // Words of an empty table, and of a row's estimate.
         Some("DbTable_words") => {

@@ -1,7 +1,7 @@
 //! `persistent_term`: terms that every process reads without a copy.
 //!
-//! Key and value lie in a literal area of their own. A term that is replaced or erased may still be in any heap, message or
-//! table; its area is kept until the VM ends.
+//! Key and value lie in a literal area of their own. A term that is replaced or erased may still be in heaps and messages: they
+//! are made to copy it, then its area is freed ([`Vm::give_up`](beamr_vm::vm::Vm::give_up)).
 
 use std::collections::HashMap;
 use std::sync::RwLock;
@@ -34,8 +34,6 @@ struct Terms(RwLock<Inner>);
 #[derive(Default)]
 struct Inner {
     map: HashMap<(u32, u64), Vec<Entry>>,
-    /// Areas whose terms may still be in use.
-    gone: Vec<LiteralArea>,
 }
 
 fn terms(ctx: &Ctx) -> std::sync::Arc<Terms> {
@@ -73,8 +71,9 @@ fn store(ctx: &mut Ctx, key: Word, value: Word, existing: Existing) -> Result<Wo
     let tables = ctx.tables();
     let copies = [key, value].map(|t| Copying::new(t, CopyMode::All));
     let words: usize = copies.iter().map(Copying::words).sum();
-    let mut inner = t.0.write().unwrap_or_else(|e| e.into_inner());
-    let inner = &mut *inner;
+    let mut gone = None;
+    let mut guard = t.0.write().unwrap_or_else(|e| e.into_inner());
+    let inner = &mut *guard;
     let list = inner.map.entry(at).or_default();
     let before = list
         .iter()
@@ -98,8 +97,12 @@ fn store(ctx: &mut Ctx, key: Word, value: Word, existing: Existing) -> Result<Wo
         area: builder.finish(),
     };
     match before {
-        Some(i) => inner.gone.push(std::mem::replace(&mut list[i], entry).area),
+        Some(i) => gone = Some(std::mem::replace(&mut list[i], entry).area),
         None => list.push(entry),
+    }
+    drop(guard);
+    if let Some(area) = gone {
+        vm_of(ctx).give_up(area);
     }
     Ok(atoms::OK.word())
 }
@@ -156,8 +159,8 @@ fn erase_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let at = slot_key(ctx, args[0]);
     let t = terms(ctx);
     let tables = ctx.tables();
-    let mut inner = t.0.write().unwrap_or_else(|e| e.into_inner());
-    let inner = &mut *inner;
+    let mut guard = t.0.write().unwrap_or_else(|e| e.into_inner());
+    let inner = &mut *guard;
     let Some(list) = inner.map.get_mut(&at) else {
         return Ok(Word::FALSE);
     };
@@ -167,12 +170,23 @@ fn erase_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     else {
         return Ok(Word::FALSE);
     };
-    inner.gone.push(list.swap_remove(i).area);
+    let gone = list.swap_remove(i).area;
     if list.is_empty() {
         inner.map.remove(&at);
     }
+    drop(guard);
+    vm_of(ctx).give_up(gone);
     Ok(Word::TRUE)
 }
+/// How many terms there are in the namespace of the running process.
+pub fn count(ctx: &Ctx) -> usize {
+    let namespace = slot_of(ctx).namespace.id;
+    let t = terms(ctx);
+    let inner = t.0.read().unwrap_or_else(|e| e.into_inner());
+    let all = inner.map.iter().filter(|e| e.0.0 == namespace);
+    all.map(|e| e.1.len()).sum()
+}
+
 /// `info()`.
 fn info_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     let namespace = slot_of(ctx).namespace.id;
@@ -198,8 +212,8 @@ fn info_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
 fn erase_all_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     let namespace = slot_of(ctx).namespace.id;
     let t = terms(ctx);
+    let mut gone = Vec::new();
     let mut inner = t.0.write().unwrap_or_else(|e| e.into_inner());
-    let inner = &mut *inner;
     let keys: Vec<(u32, u64)> = inner
         .map
         .keys()
@@ -208,8 +222,12 @@ fn erase_all_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
         .collect();
     for k in keys {
         for e in inner.map.remove(&k).into_iter().flatten() {
-            inner.gone.push(e.area);
+            gone.push(e.area);
         }
+    }
+    drop(inner);
+    for area in gone {
+        vm_of(ctx).give_up(area);
     }
     Ok(atoms::OK.word())
 }

@@ -18,7 +18,7 @@ pub use shared::Copying;
 use crate::alloc::{Alloc, Build};
 use crate::bits::BitsView;
 use crate::header::{MAX_HEAP_BINARY, Subtag};
-use crate::literal::{LiteralArea, empty_tuple, is_literal};
+use crate::literal::{Leaving, empty_tuple, is_literal};
 use crate::off_heap::{Binary, BinaryRef, retain};
 use crate::walk::{Stack, UNLIMITED};
 use crate::word::Word;
@@ -26,26 +26,29 @@ use crate::word::Word;
 /// What happens to literals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CopyMode {
-    /// They stay where they are: copies inside a VM.
+    /// They stay where they are, as long as their area does: copies inside a VM.
     Share,
     /// They are copied, too: ets, persistent terms, the host.
     All,
-    /// Those in this range of addresses are copied: their area is being purged.
-    Range(usize, usize),
+    /// They stay, but for those of areas that were being given up when the copy began.
+    Except(Leaving),
 }
 
 impl CopyMode {
-    /// Copies the literals of this area.
-    pub fn purging(area: &LiteralArea) -> CopyMode {
-        let (start, end) = area.bounds();
-        CopyMode::Range(start as usize, end as usize)
+    /// What the whole of a copy goes by.
+    #[inline]
+    fn settled(self) -> CopyMode {
+        match (self, Leaving::now()) {
+            (CopyMode::Share, Some(leaving)) => CopyMode::Except(leaving),
+            _ => self,
+        }
     }
     #[inline]
     fn keeps(self, p: *const u64) -> bool {
         match self {
             CopyMode::Share => is_literal(p),
             CopyMode::All => false,
-            CopyMode::Range(start, end) => is_literal(p) && !(start..end).contains(&(p as usize)),
+            CopyMode::Except(leaving) => is_literal(p) && !leaving.contains(p),
         }
     }
 }
@@ -127,6 +130,7 @@ pub struct SizeWalk {
 impl SizeWalk {
     /// Starts.
     pub fn new(term: Word, mode: CopyMode) -> SizeWalk {
+        let mode = mode.settled();
         SizeWalk {
             now: term,
             words: 0,
@@ -241,6 +245,7 @@ unsafe impl Send for CopyWalk {}
 impl CopyWalk {
     /// Starts.
     pub fn new(term: Word, mode: CopyMode) -> CopyWalk {
+        let mode = mode.settled();
         CopyWalk {
             now: term,
             slot: std::ptr::null_mut(),

@@ -6,6 +6,7 @@
 //! by a map of megabyte blocks.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::alloc::Alloc;
@@ -108,6 +109,64 @@ pub fn is_literal(p: *const u64) -> bool {
     reservation::contains(p as usize)
 }
 
+mod leaving {
+    //! Areas that are being given up. A copy sees those that were when it began ([`Since`]), so that sizing and copying agree.
+    use std::collections::BTreeMap;
+    use std::sync::RwLock;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+    /// End and number of each by its start.
+    static AREAS: RwLock<BTreeMap<usize, (usize, u64)>> = RwLock::new(BTreeMap::new());
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    /// Words in use in them; 0 when there are none.
+    static WORDS: AtomicUsize = AtomicUsize::new(0);
+
+    pub fn add(start: usize, end: usize, used: usize) {
+        let mut areas = AREAS.write().unwrap_or_else(|e| e.into_inner());
+        let number = LAST.fetch_add(1, Ordering::SeqCst) + 1;
+        areas.insert(start, (end, number));
+        WORDS.fetch_add(used.max(1), Ordering::SeqCst);
+    }
+    pub fn remove(start: usize, used: usize) {
+        let mut areas = AREAS.write().unwrap_or_else(|e| e.into_inner());
+        areas.remove(&start);
+        WORDS.fetch_sub(used.max(1), Ordering::SeqCst);
+    }
+    #[inline(always)]
+    pub fn words() -> usize {
+        WORDS.load(Ordering::Relaxed)
+    }
+    pub fn last() -> u64 {
+        LAST.load(Ordering::SeqCst)
+    }
+    #[inline(never)]
+    pub fn contains(p: usize, since: u64) -> bool {
+        let areas = AREAS.read().unwrap_or_else(|e| e.into_inner());
+        let at = areas.range(..=p).next_back();
+        at.is_some_and(|(_, (end, number))| p < *end && *number <= since)
+    }
+}
+
+/// Which areas were being given up at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leaving(u64);
+
+impl Leaving {
+    /// Those of now; `None` when there are none.
+    #[inline(always)]
+    pub fn now() -> Option<Leaving> {
+        (leaving::words() != 0).then(|| Leaving(leaving::last()))
+    }
+    /// Whether a literal lies in one of them.
+    pub fn contains(self, p: *const u64) -> bool {
+        leaving::contains(p as usize, self.0)
+    }
+    /// Words in them.
+    pub fn words() -> usize {
+        leaving::words()
+    }
+}
+
 /// Free ranges by start (bytes); first fit. Areas are few and long-lived.
 fn free_list() -> &'static Mutex<BTreeMap<usize, usize>> {
     static FREE: OnceLock<Mutex<BTreeMap<usize, usize>>> = OnceLock::new();
@@ -130,6 +189,7 @@ pub struct LiteralArea {
     top: *mut u64,
     words: usize,
     off_heap: OffHeap,
+    leaving: AtomicBool,
 }
 
 // SAFETY: literals are immutable once built; off-heap objects in them are counted atomically.
@@ -159,7 +219,20 @@ impl LiteralArea {
             top: start,
             words: bytes / 8,
             off_heap: OffHeap::default(),
+            leaving: AtomicBool::new(false),
         }))
+    }
+    /// The area is being given up: from now on copies of terms do not share its literals, so that nothing but what refers to
+    /// it already ever will.
+    pub fn leave(&self) {
+        if !self.leaving.swap(true, Ordering::SeqCst) {
+            let (start, end) = self.bounds();
+            leaving::add(start as usize, end as usize, self.used());
+        }
+    }
+    /// Whether it is being given up.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::SeqCst)
     }
     /// Words in use.
     pub fn used(&self) -> usize {
@@ -184,6 +257,9 @@ impl Drop for LiteralArea {
     fn drop(&mut self) {
         // SAFETY: whoever drops an area made sure that no term refers to it.
         unsafe { self.off_heap.release_all() };
+        if self.is_leaving() {
+            leaving::remove(self.start as usize, self.used());
+        }
         let start = self.start as usize;
         let mut bytes = self.words * 8;
         reservation::discard(start, bytes);
@@ -262,6 +338,28 @@ mod tests {
         let on_stack = 0u64;
         assert!(!is_literal(&raw const on_stack));
         assert!(empty_tuple().as_tuple().unwrap().is_empty());
+    }
+
+    #[test]
+    fn leaving_areas_are_known_until_they_are_freed() {
+        let make = || {
+            let mut b = LiteralArea::builder(3).unwrap();
+            let t = b.tuple(&[Word::fixnum(1), Word::NIL]);
+            (b.finish(), t.ptr().cast_const())
+        };
+        let ((a, p), (b, q), (c, r)) = (make(), make(), make());
+        c.leave();
+        let before = Leaving::now().unwrap();
+        assert!(before.contains(r) && !before.contains(p) && !before.contains(q));
+        a.leave();
+        a.leave();
+        let now = Leaving::now().unwrap();
+        assert!(a.is_leaving() && now.contains(p) && !now.contains(q));
+        assert!(!before.contains(p), "a copy that has begun does not see it");
+        assert!(Leaving::words() >= 6);
+        drop(a);
+        assert!(!now.contains(p) && now.contains(r));
+        drop((b, c));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::code::{CodeServer, LoadError, ModuleTable};
 use crate::door::Door;
 use crate::engine::Engine;
 use crate::ets::EtsRegistry;
+use crate::literals::Literals;
 pub use crate::namespace::Namespace;
 use crate::process::exit::{ExitHooks, ExitLedger, ExitRecord, OVER, WATCHED};
 use crate::process::spawn::{SpawnError, SpawnOptions, Start, make};
@@ -236,6 +237,7 @@ pub struct Vm {
     pub(crate) idle: IdleSet,
     pub(crate) message_timers: MessageTimers,
     pub(crate) dirty: DirtyPools,
+    pub(crate) literals: Literals,
     pub(crate) stopping: AtomicBool,
     halted: OnceLock<Halt>,
     namespaces: RwLock<Vec<Arc<Namespace>>>,
@@ -367,6 +369,7 @@ impl Vm {
             idle: IdleSet::new(parkers.iter().map(|p| p.unparker())),
             domain,
             dirty: DirtyPools::new(),
+            literals: Literals::default(),
             namespaces: RwLock::new(vec![Arc::new(Namespace::new(0, parts.modules))]),
             ets: EtsRegistry::new(parts.tables.atoms.limit()),
             trace_control_word: AtomicU32::new(0),

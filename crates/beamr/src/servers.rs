@@ -99,6 +99,11 @@ const SERVERS: &[(&str, &[Call])] = &[
         ],
     ),
     ("timer_server", &[call("timer", "start_link", nothing)]),
+    // Its start function registers it and becomes it.
+    (
+        "erts_code_purger",
+        &[call("erts_code_purger", "start", nothing)],
+    ),
 ];
 
 /// Tables that belong to servers of other names.

@@ -11,7 +11,8 @@ use beamr_term::etf::{DecodeOptions, decode};
 use beamr_term::{Atom, Build, Word, atoms};
 use beamr_vm::code::table::{FinishError, PendingOnLoad};
 use beamr_vm::code::{Image, Instance, ModuleTable, old_code, preloaded, server};
-use beamr_vm::rt::{ProcessSide, WorkerCode};
+use beamr_vm::process::vm_of;
+use beamr_vm::rt::WorkerCode;
 
 use crate::resources;
 use crate::support::{ListBuilder, atom, list_items};
@@ -115,7 +116,7 @@ fn finish_after_on_load_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> 
     let Some(keep) = args[1].as_boolean() else {
         return Err(ctx.badarg());
     };
-    match modules(ctx).finish_on_load(module, keep) {
+    match modules(ctx).end_on_load(module, keep) {
         Ok(true) => Ok(Word::TRUE),
         Ok(false) => Err(ctx.badarg()),
         Err(FinishError::Exports(_)) => Err(ctx.system_limit()),
@@ -146,12 +147,15 @@ fn purge_module_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let what = atom(ctx, args[1])?;
     let table = modules(ctx);
     match ctx.tables().atoms.text(what) {
-        "prepare" => Ok(Word::boolean(table.old(module).is_some())),
-        // A module whose on_load function failed never became current: nothing of it is left to purge.
-        "prepare_on_load" => Ok(Word::FALSE),
-        "abort" => Ok(Word::TRUE),
+        "prepare" => Ok(Word::boolean(table.begin_purge(module))),
+        "prepare_on_load" => Ok(Word::boolean(table.begin_purge_on_load(module))),
+        "abort" => {
+            table.abort_purge(module);
+            Ok(Word::FALSE)
+        }
         "complete" => {
             table.purge(module);
+            vm_of(ctx).give_up_purged();
             Ok(Word::TRUE)
         }
         _ => Err(ctx.badarg()),
@@ -164,18 +168,9 @@ fn check_process_code_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let Some(old) = modules(ctx).old(module) else {
         return Ok(Word::FALSE);
     };
-    // SAFETY: a native runs on a worker, and holds no other reference to its head.
-    let processes = unsafe { WorkerCode::of(ctx) }.processes.clone();
-    let mut owner: &dyn ProcessSide = &*processes;
-    // SAFETY: the process runs this native, so that its roots are on its stack and with its structure; registers of
-    // the caller are dead but for the arguments, which are atoms.
-    let uses = unsafe { old_code::uses(ctx.body(), &mut owner, &mut [], &old.image) };
-    Ok(Word::boolean(uses.blocks_purge()))
-}
-
-/// `erts_internal:release_literal_area_switch()`: there is no area to release.
-fn release_literal_area_switch_0(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
-    Ok(Word::FALSE)
+    // SAFETY: the process runs this native, so that where it returns to is on its stack.
+    let uses = unsafe { old_code::runs_in(ctx.body(), &old.image) };
+    Ok(Word::boolean(uses))
 }
 
 /// `erlang:module_loaded(Module)`.
@@ -391,11 +386,6 @@ pub const TABLE: &[NativeEntry] = &[
     erlang("check_old_code", 1, check_old_code_1),
     internal("purge_module", 2, purge_module_2),
     internal("check_process_code", 1, check_process_code_1),
-    internal(
-        "release_literal_area_switch",
-        0,
-        release_literal_area_switch_0,
-    ),
     erlang("module_loaded", 1, module_loaded_1),
     erlang("function_exported", 3, function_exported_3),
     erlang("loaded", 0, loaded_0),

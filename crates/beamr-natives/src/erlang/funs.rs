@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
+use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn, TrapTarget};
 use beamr_term::{Atom, Build, FunEntry, Subtag, Word, atoms, format};
 use beamr_vm::code::ModuleTable;
-use beamr_vm::process::slot_of;
+use beamr_vm::process::{ProcId, slot_of, spawn, vm_of};
+use beamr_vm::signal::request::{self, RequestKind};
 
 use super::types::fun_arity;
 use crate::support::name;
@@ -80,7 +81,7 @@ fn fun_info_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         ("new_uniq", Some(e)) => ctx.binary(&e.uniq),
         ("index", Some(e)) => Word::fixnum(i64::from(e.index)),
         ("uniq", Some(e)) => Word::fixnum(i64::from(e.old_uniq)),
-        ("refc", Some(_)) => Word::fixnum(2),
+        ("refc", Some(e)) => return count(ctx, args[1], fun, e),
         ("env", Some(_)) => {
             let free = fun.header().arity() - 1;
             let values: Vec<Word> = (0..free).map(|i| fun.term_field(2 + i)).collect();
@@ -92,6 +93,40 @@ fn fun_info_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     };
     Ok(ctx.tuple(&[args[1], value]))
 }
+
+/// `fun_info(Fun, refc)`: one for the module and one for each fun of the entry in heaps, messages and tables. Nothing counts
+/// them as they come and go: they are looked for, in one process after the other.
+fn count(ctx: &mut Ctx, item: Word, fun: Word, entry: &FunEntry) -> Result<Word, Escape> {
+    let vm = vm_of(ctx).clone();
+    let tables = vm.ets.all(slot_of(ctx).namespace.id);
+    let rows: usize = tables.iter().map(|t| t.funs(entry)).sum();
+    let n = usize::from(is_loaded(entry)) + rows + request::own_funs(ctx, entry);
+    let all = spawn::processes(ctx);
+    let so_far = Word::fixnum(n as i64);
+    Err(ctx.trap(TrapTarget::Native(&COUNT), &[item, fun, all, so_far]))
+}
+
+fn count_on(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let Some((pid, rest)) = args[2].as_cons() else {
+        return Ok(ctx.tuple(&[args[0], args[3]]));
+    };
+    let n = match (ProcId::of(pid), fun_entry(args[1])) {
+        (Some(to), Some(entry)) if to != slot_of(ctx).proc_id() => {
+            let answer = request::ask(ctx, to, |_| {
+                RequestKind::Call(Box::new(move |t, _| {
+                    // SAFETY: the process is at rest.
+                    Word::fixnum(unsafe { request::funs_of(t, entry) } as i64)
+                }))
+            })?;
+            answer.map_or(0, Word::small_value)
+        }
+        _ => 0,
+    };
+    let sum = Word::fixnum(args[3].small_value() + n);
+    Err(ctx.trap(TrapTarget::Native(&COUNT), &[args[0], args[1], rest, sum]))
+}
+
+static COUNT: NativeEntry = row("fun_info", 4, count_on);
 
 /// `fun_info_mfa(Fun)`.
 fn fun_info_mfa_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {

@@ -23,7 +23,12 @@ struct Flags {
     runtime: AtomicI64,
     reductions: AtomicU64,
     wall_time: AtomicBool,
+    /// What `outstanding_system_requests_limit` is more than [`DEFAULT_REQUESTS`].
+    requests_limit: AtomicI64,
 }
+
+/// `outstanding_system_requests_limit` unless it is set.
+const DEFAULT_REQUESTS: i64 = 4;
 
 fn flags_of(vm: &Vm) -> std::sync::Arc<Flags> {
     vm.extensions.get_or_init(Flags::default)
@@ -425,7 +430,9 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             }
             Ok(list)
         }
-        "outstanding_system_requests_limit" => int(4),
+        "outstanding_system_requests_limit" => {
+            int(flags_of(&vm).requests_limit.load(Relaxed) + DEFAULT_REQUESTS)
+        }
         "allocated_areas" => {
             let t = &vm.tables;
             let atoms_size = i64::from(t.atoms.len()) * 64;
@@ -660,6 +667,15 @@ fn system_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             }
             cell.store(n, Relaxed);
             Ok(Word::fixnum(before))
+        }
+        "outstanding_system_requests_limit" => {
+            let n = natural(ctx, value)?;
+            if !(1..1 << 27).contains(&n) {
+                return Err(ctx.badarg());
+            }
+            let cell = &f.requests_limit;
+            let before = cell.swap(n - DEFAULT_REQUESTS, Relaxed);
+            Ok(Word::fixnum(before + DEFAULT_REQUESTS))
         }
         "fullsweep_after" => {
             let n = natural(ctx, value)?.min(65535) as u32;

@@ -1,25 +1,19 @@
 //! `erts_internal`: tasks that other processes do for the one that asks: collecting, checking for old code; and what
 //! goes with purging: literal areas, code coverage (which there is none of).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::{Build, Word, atoms};
-use beamr_vm::code::{Image, old_code};
-use beamr_vm::process::{ProcId, Process, slot_of, vm_of};
+use beamr_vm::code::{Instance, old_code};
+use beamr_vm::gc::{self, Kind};
+use beamr_vm::process::{Carried, ProcId, slot_of, vm_of};
 use beamr_vm::rt::{self, ProcessSide};
-use beamr_vm::signal::request::{self, RequestKind};
+use beamr_vm::signal::request::{self, RequestKind, Target};
+use beamr_vm::vm::Vm;
 
 use super::funs::modules;
 use crate::support::{atom, name};
-
-/// Whether a process at rest uses the image.
-fn uses_old(side: &Arc<dyn ProcessSide>, process: &mut Process, image: &Image) -> bool {
-    let mut owner: &dyn ProcessSide = &**side;
-    // SAFETY: the process is at rest in the hands of its runner, or is the running one inside a native, whose live
-    // registers are the native's arguments.
-    unsafe { old_code::uses(&mut process.body, &mut owner, &mut [], image) }.blocks_purge()
-}
 
 /// Whether a process uses old code of `module`; `None`: there is no such process.
 fn check_process(ctx: &mut Ctx, pid: Word, module: Word) -> Result<Option<bool>, Escape> {
@@ -27,22 +21,24 @@ fn check_process(ctx: &mut Ctx, pid: Word, module: Word) -> Result<Option<bool>,
     let Some(to) = ProcId::of(pid).filter(|p| p.slot().is_some()) else {
         return Err(ctx.badarg());
     };
-    let side = vm_of(ctx).process_side();
     let old = modules(ctx).old(m);
     if to == slot_of(ctx).proc_id() {
-        return Ok(Some(old.is_some_and(|o| {
-            uses_old(&side, beamr_vm::process::process(ctx), &o.image)
+        // SAFETY: the process runs this native.
+        return Ok(Some(old.is_some_and(|o| unsafe {
+            old_code::runs_in(ctx.body(), &o.image)
         })));
     }
     let answer = request::ask(ctx, to, |_| {
-        RequestKind::Call(Box::new(move |t, _| {
-            Word::boolean(
-                old.as_ref()
-                    .is_some_and(|o| uses_old(&side, t.process, &o.image)),
-            )
-        }))
+        RequestKind::Call(Box::new(move |t, _| Word::boolean(runs_old(t, &old))))
     })?;
     Ok(answer.map(|a| a == Word::TRUE))
+}
+
+/// Whether a process at rest runs old code.
+fn runs_old(t: &Target<'_>, old: &Option<Arc<Instance>>) -> bool {
+    // SAFETY: the process is at rest in the hands of its runner.
+    old.as_ref()
+        .is_some_and(|o| unsafe { old_code::runs_in(&t.process.body, &o.image) })
 }
 
 /// `erts_internal:check_dirty_process_code(Pid, Module)`.
@@ -54,24 +50,81 @@ fn check_dirty_process_code_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Esca
     Ok(used.map_or(Word::FALSE, Word::boolean))
 }
 
+/// The answer to a task on its way to who asked: `{Type, ReqId, Answer}`. Dropped without answer (the process is dead)
+/// it says `false`.
+struct Answer {
+    vm: Weak<Vm>,
+    requester: Word,
+    tag: Word,
+    id: Carried,
+    value: Word,
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let (tag, value) = (self.tag, self.value);
+        if let Some(vm) = self.vm.upgrade() {
+            let message = self.id.duplicate().wrap(|f, id| f.tuple(&[tag, id, value]));
+            vm.send(self.requester, message);
+        }
+    }
+}
+
 fn system_task(ctx: &mut Ctx, requester: Word, target: Word, task: Word) -> Result<Word, Escape> {
     let Some([tag, id, rest @ ..]) = task.as_tuple() else {
         return Err(ctx.badarg());
     };
-    let answer = match (name(ctx, *tag), rest) {
+    let Some(to) = ProcId::of(target).filter(|p| p.slot().is_some()) else {
+        return Err(ctx.badarg());
+    };
+    enum Task {
+        Collect { major: bool },
+        Check(Option<Arc<Instance>>),
+        Nothing,
+    }
+    let task = match (name(ctx, *tag), rest) {
         (Some("garbage_collect"), how) => {
             let major = how.first().and_then(|w| name(ctx, *w)) != Some("minor");
-            Word::boolean(request::garbage_collect(ctx, target, major)?)
+            Task::Collect { major }
         }
         (Some("check_process_code"), [module]) => {
-            Word::boolean(check_process(ctx, target, *module)? == Some(true))
+            let m = atom(ctx, *module)?;
+            Task::Check(modules(ctx).old(m))
         }
-        // Purged literals stay until the VM ends: nothing has to be copied.
-        (Some("copy_literals"), [_]) => Word::TRUE,
+        // Literals are copied by other means: `beamr_vm::literals`.
+        (Some("copy_literals"), [_]) => Task::Nothing,
         _ => return Err(ctx.badarg()),
     };
-    let reply = ctx.tuple(&[*tag, *id, answer]);
-    rt::send(ctx, requester, reply).map_err(|p| ctx.escape(p))?;
+    let mut answer = Answer {
+        vm: Arc::downgrade(vm_of(ctx)),
+        requester,
+        tag: *tag,
+        id: Carried::own(*id),
+        value: Word::FALSE,
+    };
+    let side = vm_of(ctx).process_side();
+    request::tell(
+        ctx,
+        to,
+        RequestKind::Call(Box::new(move |t, _| {
+            // All of it belongs to the closure, so that it is sent when that is dropped.
+            let answer = &mut answer;
+            answer.value = match &task {
+                Task::Check(old) => Word::boolean(runs_old(t, old)),
+                Task::Nothing => Word::TRUE,
+                Task::Collect { major } => {
+                    let kind = if *major { Kind::Full } else { Kind::Auto };
+                    let mut owner: &dyn ProcessSide = &*side;
+                    // SAFETY: the process is at rest in the hands of its runner: its live registers are in `args`.
+                    unsafe {
+                        gc::collect_body(&mut t.process.body, &mut owner, &mut [], 0, kind);
+                    }
+                    Word::TRUE
+                }
+            };
+            Word::TRUE
+        })),
+    );
     Ok(atoms::OK.word())
 }
 

@@ -29,6 +29,7 @@ impl Copying {
     /// Looks through a term.
     #[inline]
     pub fn new(term: Word, mode: CopyMode) -> Copying {
+        let mode = mode.settled();
         let mut c = Copying {
             term,
             mode,

@@ -169,6 +169,16 @@ impl Instance {
             entry.code.store(code, Ordering::Release);
         }
     }
+    /// Makes fun entries that lead nowhere lead to this instance's code again.
+    pub(super) fn rebind_funs(&self) {
+        for (lambda, entry) in self.image.lowered.lambdas.iter().zip(&self.funs) {
+            // SAFETY: entries live as long as the VM's fun table.
+            let code = unsafe { &(**entry).code };
+            let at = self.image.label(lambda.entry).cast_mut();
+            let null = std::ptr::null_mut();
+            let _ = code.compare_exchange(null, at, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
     /// Takes away the code of fun entries that lead into this instance.
     pub(super) fn unbind_funs(&self) {
         for entry in &self.funs {

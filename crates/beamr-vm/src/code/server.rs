@@ -203,7 +203,7 @@ pub struct CodeServer {
     images: Mutex<Known>,
     /// Keys of the content hashes, so that no one can prepare two files of one hash.
     hash: [RandomState; 2],
-    /// Images whose last instance was purged and whose literals some process may still hold.
+    /// Images that were purged and whose literals some process may still hold.
     graveyard: Mutex<Vec<Arc<Image>>>,
     /// Their instances, which code may still look at for a moment.
     gone: Mutex<Vec<Arc<Instance>>>,
@@ -362,7 +362,7 @@ impl CodeServer {
         self.ranges.add(&image);
         Ok(image)
     }
-    /// Keeps a purged image until [`CodeServer::release`]: processes may hold its literals.
+    /// Keeps a purged image: processes may hold its literals.
     pub(super) fn bury(&self, image: Arc<Image>) {
         let mut g = self.graveyard.lock().unwrap_or_else(|e| e.into_inner());
         g.push(image);
@@ -371,38 +371,43 @@ impl CodeServer {
         let mut g = self.gone.lock().unwrap_or_else(|e| e.into_inner());
         g.push(instance);
     }
-    /// Images that were purged and whose literals may still be held. Whoever copies literals out of all heaps
-    /// ([`crate::gc::collect_literals`]) then calls [`CodeServer::release`].
-    pub fn purged(&self) -> Vec<Arc<Image>> {
-        self.graveyard
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .clone()
+    /// Takes out the images that were purged and that no namespace uses; whoever takes them frees them when no process
+    /// refers to their literals. From now on such an image is not found by its content any more.
+    pub(crate) fn take_purged(&self) -> Vec<Arc<Image>> {
+        // Who looks for an image by content holds this lock.
+        let mut known = self.images.lock().unwrap_or_else(|e| e.into_inner());
+        let mut graves = self.graveyard.lock().unwrap_or_else(|e| e.into_inner());
+        let gone = self.gone.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = std::mem::take(&mut *graves);
+        all.sort_by_key(|i| i.id);
+        let (mut out, mut keep) = (Vec::new(), Vec::new());
+        while let Some(image) = all.pop() {
+            let mut same = vec![image];
+            while all.last().is_some_and(|i| i.id == same[0].id) {
+                same.extend(all.pop());
+            }
+            let instances = gone.iter().filter(|i| i.image.id == same[0].id).count();
+            if Arc::strong_count(&same[0]) > same.len() + instances {
+                keep.extend(same);
+                continue;
+            }
+            known.retain(|_, l| {
+                l.retain(|w| !std::ptr::eq(w.as_ptr(), Arc::as_ptr(&same[0])));
+                !l.is_empty()
+            });
+            out.extend(same.pop());
+        }
+        *graves = keep;
+        out
     }
-    /// Gives up the server's hold of purged images with this number.
-    ///
-    /// # Safety
-    /// No process, message or table refers to the image's literals or positions.
-    pub unsafe fn release(&self, id: u32) {
-        let gone: Vec<Arc<Image>>;
-        {
-            let mut g = self.graveyard.lock().unwrap_or_else(|e| e.into_inner());
-            let (out, keep) = std::mem::take(&mut *g)
-                .into_iter()
-                .partition(|i| i.id == id);
-            *g = keep;
-            gone = out;
-        }
-        let instances: Vec<Arc<Instance>>;
-        {
-            let mut g = self.gone.lock().unwrap_or_else(|e| e.into_inner());
-            let (out, keep) = std::mem::take(&mut *g)
-                .into_iter()
-                .partition(|i: &Arc<Instance>| i.image.id == id);
-            *g = keep;
-            instances = out;
-        }
-        drop((gone, instances));
+    /// Takes out the purged instances of an image.
+    pub(crate) fn take_instances(&self, image: u32) -> Vec<Arc<Instance>> {
+        let mut gone = self.gone.lock().unwrap_or_else(|e| e.into_inner());
+        let (out, keep) = std::mem::take(&mut *gone)
+            .into_iter()
+            .partition(|i: &Arc<Instance>| i.image.id == image);
+        *gone = keep;
+        out
     }
 }
 

@@ -78,6 +78,12 @@ struct Modules {
     old: Option<Arc<Instance>>,
     pending: Option<Arc<Instance>>,
     runner: Option<Word>,
+    /// Code whose `on_load` function failed, until its purge begins.
+    unloaded: Option<Arc<Instance>>,
+    /// Old code that stands back while that is purged in its place.
+    set_back: Option<Arc<Instance>>,
+    /// The purge of the old code has begun.
+    purging: bool,
     /// Whose call ran an `on_load` function that failed: that call finds no function, and does not load again.
     failed: Option<Word>,
 }
@@ -389,6 +395,19 @@ impl ModuleTable {
     }
     /// Ends a pending `on_load`: makes the module current, or drops it. False when none was pending.
     pub fn finish_on_load(&self, module: Atom, keep: bool) -> Result<bool, FinishError> {
+        let ended = self.end_on_load(module, keep)?;
+        if ended && !keep {
+            // Nobody purges it: a process that still runs it keeps it in memory.
+            let mut map = self.map_mut();
+            let dropped = map.get_mut(&module).and_then(|m| m.unloaded.take());
+            if let Some(instance) = dropped {
+                self.drop_instance(&instance);
+            }
+        }
+        Ok(ended)
+    }
+    /// The same; code that is not kept waits for [`ModuleTable::begin_purge_on_load`].
+    pub fn end_on_load(&self, module: Atom, keep: bool) -> Result<bool, FinishError> {
         let mut map = self.map_mut();
         let Some(m) = map.get_mut(&module) else {
             return Ok(false);
@@ -408,7 +427,10 @@ impl ModuleTable {
             self.make_current(m, instance)?;
         } else {
             m.failed = runner;
-            self.drop_instance(&instance);
+            instance.unbind_funs();
+            if let Some(before) = m.unloaded.replace(instance) {
+                self.drop_instance(&before);
+            }
         }
         Ok(true)
     }
@@ -424,8 +446,7 @@ impl ModuleTable {
     }
     fn drop_instance(&self, instance: &Arc<Instance>) {
         instance.unbind_funs();
-        // The instance stays in its array: should the code still run, it finds what it needs. Only
-        // `CodeServer::release` ends that.
+        // The instance stays in its array until the image goes: should the code still run, it finds what it needs.
         self.server.bury(instance.image.clone());
         self.server.keep_instance(instance.clone());
     }
@@ -452,17 +473,69 @@ impl ModuleTable {
         }
         Ok(true)
     }
+    /// Begins the purge of old code: calls of its funs wait from now on, so that no process gets into it any more. False when
+    /// there is none.
+    pub fn begin_purge(&self, module: Atom) -> bool {
+        let mut map = self.map_mut();
+        let Some(m) = map.get_mut(&module) else {
+            return false;
+        };
+        let Some(old) = &m.old else {
+            return false;
+        };
+        m.purging = true;
+        old.unbind_funs();
+        true
+    }
+    /// The same for code whose `on_load` function failed; other old code of the module stands back meanwhile.
+    pub fn begin_purge_on_load(&self, module: Atom) -> bool {
+        let mut map = self.map_mut();
+        let Some(m) = map.get_mut(&module) else {
+            return false;
+        };
+        let Some(instance) = m.unloaded.take() else {
+            return false;
+        };
+        m.purging = true;
+        instance.unbind_funs();
+        m.set_back = m.old.replace(instance);
+        true
+    }
+    /// The old code stays: its funs work again.
+    pub fn abort_purge(&self, module: Atom) {
+        let mut map = self.map_mut();
+        if let Some(m) = map.get_mut(&module)
+            && std::mem::take(&mut m.purging)
+            && let Some(old) = &m.old
+        {
+            old.rebind_funs();
+        }
+    }
+    /// Whether calls of funs of the module's old code wait for the end of a purge.
+    pub fn is_purging(&self, module: Atom) -> bool {
+        self.map().get(&module).is_some_and(|m| m.purging)
+    }
+    /// Takes an instance that is freed out of the array that code reads.
+    pub(crate) fn forget(&self, instance: &Arc<Instance>) {
+        if let Some(slot) = self.instances.as_slice().get(instance.image.id as usize) {
+            let this = Arc::as_ptr(instance).cast_mut().cast();
+            let null = std::ptr::null_mut();
+            let _ = slot.compare_exchange(this, null, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
     /// Drops old code; false when there was none. Whoever purges has made sure that no process uses it
-    /// ([`super::old_code::uses`]); should one do so all the same, it goes on in code that is no longer known: image and instance are
-    /// kept until [`CodeServer::release`].
+    /// ([`super::old_code::runs_in`]); should one do so all the same, it goes on in code that is no longer known, and that is
+    /// kept as long as it does.
     pub fn purge(&self, module: Atom) -> bool {
         let mut map = self.map_mut();
         let Some(m) = map.get_mut(&module) else {
             return false;
         };
+        m.purging = false;
         let Some(old) = m.old.take() else {
             return false;
         };
+        m.old = m.set_back.take();
         self.drop_instance(&old);
         true
     }

@@ -740,6 +740,27 @@ impl Table {
 
     // ---- passes
 
+    /// How many funs of `entry` its rows hold.
+    pub fn funs(&self, entry: *const beamr_term::FunEntry) -> usize {
+        let mut n = 0;
+        let mut count = |row: &RowData| {
+            n += row.funs(entry);
+            true
+        };
+        match &self.store {
+            Store::Hash(h) => {
+                let mut from = Some(0);
+                while let Some(at) = from {
+                    from = h.walk(at, &mut count);
+                }
+            }
+            Store::Ordered(o) => {
+                o.read().walk(None, false, count);
+            }
+        }
+        n
+    }
+
     /// As [`HashStore::walk_mut`] with what the table keeps about it; gives the position to go on from.
     pub fn pass_hash(
         &self,

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use beamr_term::off_heap;
 use beamr_term::word::{PRIMARY_BOXED, PRIMARY_HEADER, PRIMARY_LIST};
-use beamr_term::{Fragment, Header, Word, is_literal};
+use beamr_term::{Fragment, Header, Leaving, Word, is_literal};
 
 /// Where an object goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,10 +21,9 @@ enum Goes {
     Nowhere,
 }
 
-/// A literal area whose terms are copied out because it will be freed.
-struct Leaving {
-    start: usize,
-    bytes: usize,
+/// Literals that are copied out because their areas will be freed.
+struct Out {
+    areas: Leaving,
     moved: HashMap<usize, u64>,
     linked: Vec<*mut u64>,
 }
@@ -41,7 +40,7 @@ pub(super) struct Copier<const FULL: bool> {
     fragments: Vec<(usize, usize)>,
     pub(super) new_top: *mut u64,
     pub(super) old_top: *mut u64,
-    leaving: Option<Box<Leaving>>,
+    leaving: Option<Box<Out>>,
 }
 
 impl<const FULL: bool> Copier<FULL> {
@@ -82,11 +81,10 @@ impl<const FULL: bool> Copier<FULL> {
             leaving: None,
         }
     }
-    /// Terms of this literal range are copied too (only when `FULL`).
-    pub(super) fn leave_literals(&mut self, start: *const u64, words: usize) {
-        self.leaving = Some(Box::new(Leaving {
-            start: start as usize,
-            bytes: words * 8,
+    /// Terms of these literal areas are copied too (only when `FULL`).
+    pub(super) fn leave_literals(&mut self, areas: Leaving) {
+        self.leaving = Some(Box::new(Out {
+            areas,
             moved: HashMap::new(),
             linked: Vec::new(),
         }));
@@ -125,7 +123,7 @@ impl<const FULL: bool> Copier<FULL> {
         }
         if is_literal(p) {
             return match &self.leaving {
-                Some(l) if a.wrapping_sub(l.start) < l.bytes => Goes::Copied,
+                Some(l) if l.areas.contains(p) => Goes::Copied,
                 _ => Goes::Nowhere,
             };
         }

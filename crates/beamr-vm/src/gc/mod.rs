@@ -32,7 +32,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
 use beamr_abi::{Body, Heap, Regs, STACK_SLACK};
 use beamr_term::off_heap::{release, weight};
 use beamr_term::word::{PRIMARY_BOXED, PRIMARY_HEADER, PRIMARY_LIST};
-use beamr_term::{Header, LiteralArea, OffHeap, Word};
+use beamr_term::{Fragment, FunEntry, Header, Leaving, OffHeap, Subtag, Word, is_literal};
 
 use crate::engine::CodePos;
 use crate::rt::{ProcessSide, WorkerCode};
@@ -281,20 +281,134 @@ pub unsafe fn shrink_body(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word]
     finish(body, owner, before, false, report)
 }
 
-/// A full sweep that also copies every term of `area` that the body refers to into its heap: afterwards the body
-/// does not know the area any more.
+/// A full sweep that also copies every literal of the areas that are being given up ([`LiteralArea::leave`]) and that the body
+/// refers to into its heap: afterwards the body does not know these areas any more.
+///
+/// [`LiteralArea::leave`]: beamr_term::LiteralArea::leave
 ///
 /// # Safety
-/// As [`collect_body`]; the area is alive.
+/// As [`collect_body`]; the areas are alive.
 pub unsafe fn collect_literals(
     body: &mut Body,
     owner: &mut dyn Owner,
     x: &mut [Word],
-    area: &LiteralArea,
+    areas: Leaving,
 ) -> Report {
     let before = heap_bytes(&body.heap);
-    let report = full(body, owner, x, 0, Some(area));
-    finish(body, owner, before, false, report)
+    let report = full(body, owner, x, 0, Some(areas));
+    let over = body.heap.max_size != 0 && body.heap.size() > body.heap.max_size;
+    finish(body, owner, before, over, report)
+}
+
+/// How many funs of `entry` lie in the heap of a body, dead ones included.
+///
+/// # Safety
+/// The caller owns the body, which is at a safe point.
+pub unsafe fn funs_in_body(body: &Body, entry: *const FunEntry) -> usize {
+    let h = &body.heap;
+    funs_in_range(h.start, h.top, entry)
+        + funs_in_range(h.old_start, h.old_top, entry)
+        + h.fragments
+            .as_deref()
+            .map_or(0, |f| funs_in_fragments(f, entry))
+}
+
+/// The same for a chain of fragments.
+///
+/// # Safety
+/// The fragments hold complete terms.
+pub unsafe fn funs_in_fragments(fragment: &Fragment, entry: *const FunEntry) -> usize {
+    let (mut n, mut next) = (0, Some(fragment));
+    while let Some(f) = next {
+        let (start, end) = f.range();
+        n += funs_in_range(start, end, entry);
+        next = f.next.as_deref();
+    }
+    n
+}
+
+/// The same for complete objects that lie one behind the other.
+///
+/// # Safety
+/// So they do.
+pub unsafe fn funs_in_range(start: *const u64, end: *const u64, entry: *const FunEntry) -> usize {
+    let (mut n, mut p) = (0, start);
+    while p < end {
+        let w = *p;
+        if w & 3 != PRIMARY_HEADER {
+            p = p.add(1);
+            continue;
+        }
+        let h = Header(w);
+        n += usize::from(h.subtag() == Subtag::Fun && *p.add(1) == entry as usize as u64);
+        p = p.add(1 + h.raw_words());
+    }
+    n
+}
+
+/// Whether anything in the body (dead terms included) is a literal of these areas. Looks at every word once.
+///
+/// # Safety
+/// As [`collect_body`].
+pub unsafe fn refers_to_literals(
+    body: &mut Body,
+    owner: &mut dyn Owner,
+    x: &mut [Word],
+    areas: Leaving,
+) -> bool {
+    let h = &body.heap;
+    let stack = std::slice::from_raw_parts(h.stop, h.stack_size());
+    let stack = stack.iter().any(|w| refers(*w, areas));
+    let mut found = stack
+        || range_refers(h.start, h.top, areas)
+        || range_refers(h.old_start, h.old_top, areas)
+        || h.fragments
+            .as_deref()
+            .is_some_and(|f| fragment_refers(f, areas));
+    if !found {
+        visit_all(body, owner, x, &mut |words| {
+            found |= words.iter().any(|w| refers(w.bits(), areas));
+        });
+    }
+    found
+}
+
+/// The same for the terms in a chain of fragments.
+///
+/// # Safety
+/// The fragments hold complete terms.
+pub unsafe fn fragment_refers(fragment: &Fragment, areas: Leaving) -> bool {
+    let mut next = Some(fragment);
+    while let Some(f) = next {
+        let (start, end) = f.range();
+        if range_refers(start, end, areas) {
+            return true;
+        }
+        next = f.next.as_deref();
+    }
+    false
+}
+
+/// Whether a word is a literal of these areas.
+#[inline]
+pub fn refers(w: u64, areas: Leaving) -> bool {
+    let p = (w & !3) as usize as *const u64;
+    matches!(w & 3, PRIMARY_LIST | PRIMARY_BOXED) && is_literal(p) && areas.contains(p)
+}
+
+unsafe fn range_refers(start: *const u64, end: *const u64, areas: Leaving) -> bool {
+    let mut p = start;
+    while p < end {
+        let w = *p;
+        if w & 3 == PRIMARY_HEADER {
+            p = p.add(1 + Header(w).raw_words());
+        } else if refers(w, areas) {
+            return true;
+        } else {
+            p = p.add(1);
+        }
+    }
+    false
 }
 
 unsafe fn finish(
@@ -428,12 +542,12 @@ unsafe fn full(
     owner: &mut dyn Owner,
     x: &mut [Word],
     need: usize,
-    literals: Option<&LiteralArea>,
+    literals: Option<Leaving>,
 ) -> Report {
     let heap = &mut body.heap;
     let live = heap.used() + heap.fragment_words + heap.old_used();
     let stack = heap.stack_size();
-    let bound = live + stack + STACK_SLACK + literals.map_or(0, LiteralArea::used);
+    let bound = live + stack + STACK_SLACK + literals.map_or(0, |_| Leaving::words());
     let size = block_size(heap, bound);
     let start = new_block(size);
     let end = start.add(size);
@@ -447,9 +561,8 @@ unsafe fn full(
         start,
         std::ptr::null_mut(),
     );
-    if let Some(area) = literals {
-        let (from, words) = area.range();
-        c.leave_literals(from, words);
+    if let Some(areas) = literals {
+        c.leave_literals(areas);
     }
     visit_all(body, owner, x, &mut |w| c.roots(w));
     c.stack(stop, end);

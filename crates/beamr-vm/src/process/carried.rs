@@ -2,9 +2,10 @@
 
 use beamr_term::copy::{CopyMode, Copying};
 
-use beamr_term::{Alloc, Fragment, Word, empty_tuple, is_literal};
+use beamr_term::{Alloc, Fragment, Leaving, Word, empty_tuple, is_literal};
 
 use super::mailbox::Message;
+use crate::gc;
 
 /// See the module.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl Carried {
         }
         let copying = Copying::new(term, CopyMode::Share);
         if copying.words() == 0 {
-            // A literal, or an empty tuple, for which the shared one goes.
+            // A literal that stays, or an empty tuple, for which the shared one goes.
             let term = if is_literal(term.ptr()) {
                 term
             } else {
@@ -56,6 +57,21 @@ impl Carried {
             term,
             fragment: Some(fragment),
         }
+    }
+    /// A copy that shares no literals: for what is kept outside processes and their messages.
+    pub fn own(term: Word) -> Carried {
+        if term.is_immediate() {
+            return Carried::immediate(term);
+        }
+        Carried::build(0, |f| Copying::new(term, CopyMode::All).make(f))
+    }
+    /// Whether it refers to literals of these areas.
+    pub(crate) fn refers(&self, areas: Leaving) -> bool {
+        gc::refers(self.term.bits(), areas)
+            || self.fragment.as_deref().is_some_and(|f| {
+                // SAFETY: fragments of messages hold complete terms.
+                unsafe { gc::fragment_refers(f, areas) }
+            })
     }
     /// A term that is built in a fresh fragment of about `words` words.
     pub fn build(words: usize, build: impl FnOnce(&mut Fragment) -> Word) -> Carried {

@@ -40,8 +40,8 @@ pub struct Dying {
     class: ExceptionClass,
     /// In the process's heap or in `carried`.
     reason: Word,
-    /// Keeps the reason of a signal.
-    _carried: Option<Carried>,
+    /// Keeps the reason.
+    carried: Option<Carried>,
     result: Option<Carried>,
     log: bool,
     started: bool,
@@ -54,7 +54,7 @@ impl Dying {
         Dying {
             class,
             reason: reason.term,
-            _carried: Some(reason),
+            carried: Some(reason),
             result: None,
             log: false,
             started: false,
@@ -65,7 +65,7 @@ impl Dying {
         Dying {
             class: e.class,
             reason: e.reason,
-            _carried: None,
+            carried: None,
             result: e.result,
             log: e.log,
             started: false,
@@ -95,7 +95,7 @@ impl Process {
                 class: ExceptionClass::Exit,
                 reason: atoms::NORMAL.word(),
                 log: false,
-                result: watched.then(|| Carried::copy(result)),
+                result: watched.then(|| Carried::own(result)),
             }));
         }
     }
@@ -138,6 +138,12 @@ fn start(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) {
     if dying.log && !own.quiet {
         log_crash(w, slot, own, dying.reason);
     }
+    // From here on nobody asks the process to copy what it refers to out of literal areas.
+    if !dying.reason.is_immediate() {
+        let reason = Carried::own(dying.reason);
+        dying.reason = reason.term;
+        dying.carried = Some(reason);
+    }
     if let Some(name) = own.name.take() {
         vm.registry.remove(slot.namespace.id, name, slot.pid());
     }
@@ -171,7 +177,7 @@ fn note(w: &Worker, slot: &Slot, dying: &mut Dying) {
     }
     let record = ExitRecord {
         class: dying.class,
-        reason: Carried::copy(dying.reason),
+        reason: Carried::own(dying.reason),
         result: dying.result.take(),
     };
     vm.exits.record(slot.id.as_u64(), record, || {

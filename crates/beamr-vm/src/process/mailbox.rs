@@ -9,9 +9,11 @@
 use beamr_abi::{Heap, STACK_SLACK};
 use beamr_sync::signal_queue::Node;
 use beamr_term::word::PRIMARY_HEADER;
-use beamr_term::{Fragment, Header, Word};
+use beamr_term::{Fragment, FunEntry, Header, Leaving, Word};
 
+use super::carried::Carried;
 use super::ids::RefKey;
+use crate::gc;
 use crate::signal::Signal;
 
 /// A message on its way or in a mailbox.
@@ -118,6 +120,35 @@ impl Mailbox {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+    /// Copies messages that refer to literals of these areas and are not adopted. (Adopted ones are roots of the collector.)
+    pub(crate) fn own_literals(&mut self, areas: Leaving) {
+        let mut node = self.first;
+        while !node.is_null() {
+            // SAFETY: the list owns its nodes; fragments of messages hold complete terms.
+            unsafe {
+                let m = message(node);
+                if let Some(f) = &m.fragment
+                    && gc::fragment_refers(f, areas)
+                {
+                    let c = Carried::copy(m.term);
+                    self.words -= m.words();
+                    self.adopted -= usize::from(m.is_adopted());
+                    (m.term, m.fragment) = (c.term, c.fragment);
+                    self.words += m.words();
+                    self.adopted += usize::from(m.is_adopted());
+                }
+                node = m.next;
+            }
+        }
+    }
+    /// How many funs of `entry` lie in messages that are not adopted.
+    pub(crate) fn funs(&self, entry: *const FunEntry) -> usize {
+        let fragments = self.iter().filter_map(|m| m.fragment.as_deref());
+        // SAFETY: fragments of messages hold complete terms.
+        fragments
+            .map(|f| unsafe { gc::funs_in_fragments(f, entry) })
+            .sum()
     }
     /// Bytes that it takes besides what lies in the receiver's heap.
     pub fn bytes(&self) -> usize {

@@ -450,7 +450,7 @@ pub fn spawn_start(
     let monitor = key.zip(options.monitor).map(|(key, m)| {
         let monitor = Monitor {
             target: MonitorTarget::Process(id),
-            tag: m.tag.map(|t| Box::new(Carried::copy(t))),
+            tag: m.tag.map(|t| Box::new(Carried::own(t))),
             alias: m.alias.is_some(),
         };
         let reference = monitor.reference(key, slot.pid(), ctx);

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use beamr_abi::{Ctx, ErrorInfo, Escape, NativeEntry, Regs};
+use beamr_abi::{Ctx, ErrorInfo, Escape, NativeEntry, Pending, Regs, TrapTarget};
 use beamr_term::{Atom, Build, ExportId, FunEntry, Subtag, Word, atoms};
 
 use crate::code::table::Ensured;
@@ -213,6 +213,13 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
                     live: arity + free,
                 };
             }
+            if table.is_purging(entry.module) {
+                // The call waits for the end of the purge and then is made again.
+                let pos = head.server.engine.native_stub(&PENDING);
+                let args = arguments(regs, arity);
+                (regs.x[0], regs.x[1]) = (fun, args);
+                return Target { pos, live: 2 };
+            }
             if table.is_loaded(entry.module) || table.loads_on_call() {
                 return error(regs, ip, atoms::BADFUN, fun);
             }
@@ -393,6 +400,29 @@ pub unsafe fn spread(regs: &mut Regs, ip: CodePos) -> Target {
         return undefined(regs, ip, module, function, n);
     }
     Target { pos, live: n }
+}
+
+/// A call of a fun of code that is being purged.
+static PENDING: NativeEntry =
+    NativeEntry::new("erts_code_purger", "pending_purge_lambda", 2, pending);
+
+fn pending(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    // SAFETY: the word was a fun when the call was made; its entry lives as long as the VM.
+    let entry = unsafe { &*(args[0].field(1) as usize as *const FunEntry) };
+    // SAFETY: a native runs on a worker, and holds no other reference to its head.
+    if unsafe { WorkerCode::of(ctx) }
+        .modules()
+        .is_purging(entry.module)
+    {
+        return Err(ctx.escape(Pending::Yield));
+    }
+    let mut list = Vec::new();
+    let mut rest = args[1];
+    while let Some((h, t)) = rest.as_cons() {
+        list.push(h);
+        rest = t;
+    }
+    Err(ctx.trap(TrapTarget::Fun(args[0]), &list))
 }
 
 /// For the trace of a failed fixed apply only.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use beamr_abi::{Ctx, ExceptionClass, NativeClass, NativeEntry, Pending, Raise, Regs, TrapTarget};
 use beamr_sync::prim::{Arc as SyncArc, Condvar, Mutex};
@@ -42,6 +42,8 @@ struct Pool {
     queue: Mutex<Queue>,
     wake: Condvar,
     started: Threads,
+    /// Natives that were handed over and have not ended.
+    running: AtomicUsize,
 }
 
 /// The CPU and the I/O pool of a VM.
@@ -86,9 +88,15 @@ impl DirtyPools {
     pub fn has(&self, class: NativeClass) -> bool {
         self.pool(class).queue.lock().threads > 0
     }
+    /// How many natives run.
+    pub fn running(&self) -> usize {
+        let count = |p: &Arc<Pool>| p.running.load(Ordering::Acquire);
+        count(&self.cpu) + count(&self.io)
+    }
     /// Hands a body over.
     pub fn submit(&self, entry: &'static NativeEntry, slot: SyncArc<Slot>, body: *mut Process) {
         let pool = self.pool(entry.class);
+        pool.running.fetch_add(1, Ordering::AcqRel);
         pool.queue.lock().jobs.push_back(Job { entry, slot, body });
         pool.wake.notify_one();
     }
@@ -134,6 +142,7 @@ fn work(pool: &Pool, vm: &Arc<Vm>) {
         unsafe {
             (*job.body).body.reductions += (super::SLICE - regs.ctx.fcalls).max(0) as u64;
         }
+        pool.running.fetch_sub(1, Ordering::AcqRel);
         job.slot.body.store(job.body, Ordering::Release);
         match job.slot.state.end_dirty() {
             EndDirty::Enqueue => worker.enqueue(job.slot),

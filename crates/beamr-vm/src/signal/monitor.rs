@@ -103,7 +103,7 @@ pub fn monitor(ctx: &mut Ctx, what: Monitored, options: MonitorOptions) -> Word 
     };
     let m = Monitor {
         target,
-        tag: options.tag.map(|t| Box::new(Carried::copy(t))),
+        tag: options.tag.map(|t| Box::new(Carried::own(t))),
         alias: options.alias.is_some(),
     };
     let reference = m.reference(key, slot.pid(), ctx);

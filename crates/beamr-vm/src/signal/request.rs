@@ -6,9 +6,10 @@
 //! process is between slices; the rest at once.
 
 use beamr_abi::{Ctx, Escape, Pending};
-use beamr_term::{Build, Fragment, Word, atoms};
+use beamr_term::{Build, Fragment, FunEntry, Word, atoms};
 
 use super::{Signal, push_proc};
+use crate::gc;
 use crate::process::info::InfoItem;
 use crate::process::{
     Carried, Outstanding, Own, ProcId, Process, Slot, own, process, slot_of, worker,
@@ -168,6 +169,17 @@ pub fn ask(
     Err(ctx.escape(Pending::Wait))
 }
 
+/// Has another local process do something; nobody waits for the answer. A process that is dead drops it. The own process does it at
+/// the end of its slice.
+pub fn tell(ctx: &mut Ctx, to: ProcId, kind: RequestKind) {
+    let request = Request {
+        from: None,
+        id: 0,
+        kind,
+    };
+    let _ = push_proc(worker(ctx), to, Signal::Request(Box::new(request)));
+}
+
 /// Whether the running native has asked already (its first run is over).
 pub fn has_asked(ctx: &Ctx) -> bool {
     own(ctx).outstanding.is_some()
@@ -234,6 +246,24 @@ pub fn garbage_collect(ctx: &mut Ctx, pid: Word, major: bool) -> Result<bool, Es
         return Ok(true);
     }
     Ok(ask(ctx, to, |_| RequestKind::Collect { major })?.is_some())
+}
+
+/// How many funs of `entry` a process holds, dead ones that are not collected included.
+///
+/// # Safety
+/// The process is at rest, or runs the native that asks.
+pub unsafe fn funs_of(target: &Target<'_>, entry: *const FunEntry) -> usize {
+    gc::funs_in_body(&target.process.body, entry) + target.own.mailbox.funs(entry)
+}
+
+/// The same for the running process.
+pub fn own_funs(ctx: &mut Ctx, entry: *const FunEntry) -> usize {
+    let target = Target {
+        process: process(ctx),
+        own: own(ctx),
+    };
+    // SAFETY: the process runs the native that asks.
+    unsafe { funs_of(&target, entry) }
 }
 
 /// A list of pids, for natives that answer with several.

@@ -166,12 +166,12 @@ pub fn start_timer(
     };
     let key = w.next_ref();
     let message = if wrap {
-        Carried::copy(message).wrap(|f, m| {
+        Carried::own(message).wrap(|f, m| {
             let r = key.build(f);
             f.tuple(&[atoms::TIMEOUT.word(), r, m])
         })
     } else {
-        Carried::copy(message)
+        Carried::own(message)
     };
     let deadline = match time {
         TimerTime::In(ms) => next_tick(w.vm.monotonic_ns()).saturating_add(ms),

@@ -8,7 +8,6 @@ use beamr_term::{Header, Subtag, Word, atoms};
 use beamr_vm::code::server::Capabilities;
 use beamr_vm::code::table::NotPurged;
 use beamr_vm::code::{FinishError, ModuleTable, PendingOnLoad, old_code};
-use beamr_vm::gc::NoOwner;
 
 use crate::support::{NATIVES, Source, Worker, atom, position, server, table};
 
@@ -142,9 +141,6 @@ fn namespaces_share_images_and_nothing_else() {
     // The purge took the code of a's funs only.
     let code = |e: *const beamr_term::FunEntry| unsafe { (*e).code.load(Ordering::Relaxed) };
     assert!(!code(entry(&b)).is_null());
-    assert_eq!(s.purged().len(), 1);
-    unsafe { s.release(m.id) };
-    assert!(s.purged().is_empty());
     assert!(b.is_loaded(m.module()));
     assert!(s.ranges.with(m.emitted.start, |_| ()).is_some());
 }
@@ -187,11 +183,10 @@ fn uses_of_old_code() {
     t.finish(std::slice::from_ref(&m)).unwrap();
     let other = Source::new("n", V1).image(&s);
     let mut w = Worker::new(&s, &t);
-    let uses = |w: &mut Worker, x: &mut [Word]| unsafe {
-        old_code::uses(&mut w.body, &mut NoOwner, x, &m)
-    };
+    let uses = |w: &Worker| unsafe { old_code::runs_in(&w.body, &m) };
     w.push(position(&other, 0, 2) as u64);
-    assert!(!uses(&mut w, &mut []).blocks_purge());
+    assert!(!uses(&w));
+    // A fun does not count.
     let entry = t.current(m.module()).unwrap().funs[0];
     let p = beamr_term::Alloc::alloc(&mut w.regs.ctx, 3);
     let fun = unsafe {
@@ -200,10 +195,53 @@ fn uses_of_old_code() {
         *p.add(2) = Word::NIL.bits();
         Word::boxed(p)
     };
-    let u = uses(&mut w, &mut [fun]);
-    assert!(u.funs && !u.code && u.blocks_purge());
-    assert!(!uses(&mut w, &mut []).funs);
+    w.push(fun.bits());
+    assert!(!uses(&w));
     // The end of the image as return address: a call is its last op.
     w.push(m.emitted.end as u64);
-    assert!(uses(&mut w, &mut []).code);
+    assert!(uses(&w));
+}
+
+#[test]
+fn a_purge_begins_and_ends() {
+    let s = server();
+    let t = table(&s, 0);
+    let mut source = Source::new("m", V1);
+    source.lambdas = true;
+    let v1 = source.image(&s);
+    let m = v1.module();
+    assert!(!t.begin_purge(m));
+    t.finish(std::slice::from_ref(&v1)).unwrap();
+    let entry = t.current(m).unwrap().funs[0];
+    let code = || unsafe { (*entry).code.load(Ordering::Relaxed) };
+    assert!(!t.begin_purge(m), "there is no old code");
+    t.delete(m).unwrap();
+    let at = code();
+    assert!(!at.is_null() && t.begin_purge(m) && t.is_purging(m));
+    assert!(code().is_null(), "calls of its funs wait");
+    t.abort_purge(m);
+    assert!(!t.is_purging(m) && t.old(m).is_some());
+    assert_eq!(code(), at);
+    assert!(t.begin_purge(m) && t.purge(m));
+    assert!(code().is_null() && !t.is_purging(m) && t.old(m).is_none());
+}
+
+#[test]
+fn code_of_a_failed_on_load_is_purged_in_place_of_old_code() {
+    let s = server();
+    let t = table(&s, 0);
+    let old = Source::new("m", V1).image(&s);
+    let m = old.module();
+    t.finish(std::slice::from_ref(&old)).unwrap();
+    t.delete(m).unwrap();
+    let mut source = Source::new("m", V2);
+    source.on_load = true;
+    let failed = source.image(&s);
+    t.finish(std::slice::from_ref(&failed)).unwrap();
+    assert!(!t.begin_purge_on_load(m));
+    assert!(t.end_on_load(m, false).unwrap());
+    assert!(t.begin_purge_on_load(m));
+    assert_eq!(t.old(m).unwrap().image.id, failed.id);
+    assert!(t.purge(m));
+    assert_eq!(t.old(m).unwrap().image.id, old.id);
 }

@@ -490,7 +490,11 @@ fn leaving_literals_are_copied_once() {
     let own = b.heap.tuple(&[list, inner]);
     let mut x = [own];
     push(&mut b.heap, bin.bits());
-    unsafe { gc::collect_literals(&mut b, &mut NoOwner, &mut x, &area) };
+    area.leave();
+    let areas = beamr_term::Leaving::now().unwrap();
+    assert!(unsafe { gc::refers_to_literals(&mut b, &mut NoOwner, &mut x, areas) });
+    unsafe { gc::collect_literals(&mut b, &mut NoOwner, &mut x, areas) };
+    assert!(!unsafe { gc::refers_to_literals(&mut b, &mut NoOwner, &mut x, areas) });
     assert_eq!(bytes.count(), 3);
     drop(area);
     assert_eq!(bytes.count(), 2);

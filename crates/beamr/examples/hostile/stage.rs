@@ -397,12 +397,7 @@ impl Stage {
         table.purge(module);
         let _ = table.delete(module);
         table.purge(module);
-        for image in self.vm.server.purged() {
-            let id = image.id;
-            drop(image);
-            // SAFETY: no process lives, hence no message; there are no tables.
-            unsafe { self.vm.server.release(id) };
-        }
+        self.vm.give_up_purged();
     }
 
     /// Bytes that the tenant is charged for now.

@@ -54,10 +54,10 @@ fn a_module_may_handle_its_undefined_functions() {
 fn code_is_replaced_purged_and_deleted() {
     let w = world();
     let found = w.exit_with("code_cases", "reload", |f| vec![f.binary(V1), f.binary(V2)]);
-    // A fun of old code keeps its process from being purged softly; purged all the same, it is bad.
+    // A fun does not keep old code; when that is purged, it is bad.
     assert_eq!(
         found,
-        "{ok,1,ok,true,{one,2},{not_purged,[reloaded]},true,'EXIT',ok,1,'EXIT',true,false,false}"
+        "{ok,1,ok,true,{one,2},{not_purged,[reloaded]},false,'EXIT',ok,1,'EXIT',true,false,false}"
     );
 }
 

@@ -8,5 +8,6 @@ mod hostile;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod native_spike;
 mod natives;
+mod purge;
 mod traces;
 mod world;
