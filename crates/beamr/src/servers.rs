@@ -399,7 +399,7 @@ impl Servers {
     /// when that cannot be.
     pub fn report(&self, vm: &Arc<Vm>, report: Word) -> Result<(), Word> {
         let mut reports = self.reports.lock().unwrap_or_else(|e| e.into_inner());
-        reports.push(Carried::copy(report));
+        reports.push(Carried::own(report));
         drop(reports);
         if self.look(vm, 0, atoms::LOGGER, Sought::Process, 0) {
             return Ok(());

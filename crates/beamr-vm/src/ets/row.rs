@@ -232,7 +232,7 @@ impl RowData {
         self.tuple().header().arity()
     }
     /// How many funs of `entry` it holds.
-    pub fn funs(&self, entry: *const beamr_term::FunEntry) -> usize {
+    pub fn funs(&self, entry: &beamr_term::FunEntry) -> usize {
         let start = self.start();
         // SAFETY: the row's words are complete objects.
         unsafe { crate::gc::funs_in_range(start, start.add(self.words()), entry) }

@@ -741,7 +741,7 @@ impl Table {
     // ---- passes
 
     /// How many funs of `entry` its rows hold.
-    pub fn funs(&self, entry: *const beamr_term::FunEntry) -> usize {
+    pub fn funs(&self, entry: &beamr_term::FunEntry) -> usize {
         let mut n = 0;
         let mut count = |row: &RowData| {
             n += row.funs(entry);

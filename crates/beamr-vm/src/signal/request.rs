@@ -257,7 +257,7 @@ pub unsafe fn funs_of(target: &Target<'_>, entry: *const FunEntry) -> usize {
 }
 
 /// The same for the running process.
-pub fn own_funs(ctx: &mut Ctx, entry: *const FunEntry) -> usize {
+pub fn own_funs(ctx: &mut Ctx, entry: &FunEntry) -> usize {
     let target = Target {
         process: process(ctx),
         own: own(ctx),

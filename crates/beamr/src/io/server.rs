@@ -332,7 +332,7 @@ impl IoServer {
                 }
                 Step::Many(items) => {
                     for item in items.into_iter().rev() {
-                        job.rest.push_front(Carried::copy(item));
+                        job.rest.push_front(Carried::own(item));
                     }
                     atoms::OK.word()
                 }
@@ -351,7 +351,7 @@ impl IoServer {
     /// Begins a request for input, or puts it behind those that wait.
     fn read(&mut self, ctx: &mut Ctx, job: Job, request: Word) {
         if self.reading.is_some() {
-            self.readers.push_back((job.keep(), Carried::copy(request)));
+            self.readers.push_back((job.keep(), Carried::own(request)));
             return;
         }
         let prompt = prompt_of(request);
@@ -371,7 +371,7 @@ impl IoServer {
                     Some(call) => {
                         self.reading = Some(Reading {
                             job: job.keep(),
-                            request: Carried::copy(request),
+                            request: Carried::own(request),
                             continuation: None,
                             call: Some(call),
                             prompting: true,
@@ -406,7 +406,7 @@ impl IoServer {
                 self.input.want(&self.vm, &self.door, ctx.self_pid());
                 self.reading = Some(Reading {
                     job: job.keep(),
-                    request: kept.unwrap_or_else(|| Carried::copy(request)),
+                    request: kept.unwrap_or_else(|| Carried::own(request)),
                     continuation,
                     call: None,
                     prompting: false,
@@ -430,7 +430,7 @@ impl IoServer {
                     Some(call) => {
                         self.reading = Some(Reading {
                             job: job.keep(),
-                            request: kept.unwrap_or_else(|| Carried::copy(request)),
+                            request: kept.unwrap_or_else(|| Carried::own(request)),
                             continuation: None,
                             call: Some(call),
                             prompting: false,
@@ -518,7 +518,7 @@ impl IoServer {
                 self.finish(ctx, r.job, *value);
             }
             Some([more, continuation]) if Self::is(ctx, *more, "more") => {
-                let continuation = Some(Carried::copy(*continuation));
+                let continuation = Some(Carried::own(*continuation));
                 let request = r.request.term;
                 self.fetch(ctx, r.job, request, Some(r.request), continuation);
             }
@@ -546,7 +546,7 @@ impl IoServer {
                     rest: VecDeque::new(),
                 };
                 if self.output.is_some() || !self.queue.is_empty() {
-                    job.rest.push_back(Carried::copy(*request));
+                    job.rest.push_back(Carried::own(*request));
                     self.queue.push_back(job.keep());
                 } else {
                     self.serve(ctx, job, *request);
