@@ -1,13 +1,20 @@
 //! `math`: floating point functions.
 //!
 //! Domain errors (a result that is not finite from finite arguments) are `badarith`, as in OTP; an
-//! argument that is not a number is `badarith` too.
+//! argument that is not a number is `badarg`.
 
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::{Build, Word, arith};
 
 fn number(ctx: &mut Ctx, w: Word) -> Result<f64, Escape> {
-    arith::to_float(ctx.tables().release, w).ok_or_else(|| ctx.badarith())
+    let number = arith::to_float(ctx.tables().release, w);
+    number.ok_or_else(|| {
+        if w.is_integer() {
+            ctx.badarith()
+        } else {
+            ctx.badarg()
+        }
+    })
 }
 
 fn result(ctx: &mut Ctx, v: f64) -> Result<Word, Escape> {

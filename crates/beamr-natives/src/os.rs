@@ -5,7 +5,7 @@ use beamr_term::bits::BitsView;
 use beamr_term::{Build, Word, atoms, text};
 use beamr_vm::process::vm_of;
 
-use crate::support::{ListBuilder, name};
+use crate::support::{ListBuilder, bad_option, name};
 
 /// A name or value of the environment as its bytes: a list of characters or a binary, without NUL.
 fn text_bytes(ctx: &mut Ctx, w: Word) -> Result<Vec<u8>, Escape> {
@@ -53,6 +53,9 @@ fn putenv_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `unsetenv(Name)`.
 fn unsetenv_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let k = text_bytes(ctx, args[0])?;
+    if k.is_empty() {
+        return Ok(Word::TRUE);
+    }
     match vm_of(ctx).door.set_env(&k, None) {
         Ok(()) => Ok(Word::TRUE),
         Err(_) => Err(ctx.badarg()),
@@ -89,7 +92,8 @@ fn set_signal_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
                 _ => Ok(atoms::OK.word()),
             }
         }
-        _ => Err(ctx.badarg()),
+        (_, Some("default" | "handle" | "ignore")) => Err(ctx.badarg()),
+        _ => Err(bad_option(ctx)),
     }
 }
 

@@ -12,6 +12,26 @@ pub const fn cost(n: usize) -> i64 {
     (n / 16) as i64
 }
 
+/// `badarg` whose cause is an atom, for the module that words it.
+#[cold]
+pub fn because(ctx: &mut Ctx, cause: &str) -> Escape {
+    match ctx.atom(cause) {
+        Ok(w) => ctx.badarg_because(w),
+        Err(e) => e,
+    }
+}
+
+/// `badarg` because of an option.
+#[cold]
+pub fn bad_option(ctx: &mut Ctx) -> Escape {
+    because(ctx, "badopt")
+}
+
+/// The items of a list of options; without them, it is the options that are wrong.
+pub fn options(ctx: &mut Ctx, list: Word) -> Result<Vec<Word>, Escape> {
+    list_items(ctx, list).map_err(|_| bad_option(ctx))
+}
+
 /// A small integer argument that is not negative.
 #[inline]
 pub fn index(ctx: &mut Ctx, w: Word) -> Result<usize, Escape> {

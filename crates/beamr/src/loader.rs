@@ -129,6 +129,36 @@ impl FolderLoader {
     }
 }
 
+/// Whether the modules of a folder are those that OTP's emulator holds itself.
+fn is_preloaded(folder: &Path) -> bool {
+    let application = folder.parent().and_then(Path::file_name);
+    folder.ends_with("ebin")
+        && application.is_some_and(|n| n.to_string_lossy().starts_with("erts-"))
+}
+
+/// A module file without its `Line` chunk, as OTP keeps preloaded modules: their frames have no places in traces. What
+/// is no module file stays as it is.
+fn without_lines(bytes: Vec<u8>) -> Vec<u8> {
+    let Some(mut rest) = bytes.get(12..).filter(|_| bytes.starts_with(b"FOR1")) else {
+        return bytes;
+    };
+    let mut out = bytes[..12].to_vec();
+    while let Some((head, _)) = rest.split_first_chunk::<8>() {
+        let size = u32::from_be_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        let whole = (size.saturating_add(8 + 3) & !3).min(rest.len());
+        let (chunk, after) = rest.split_at(whole);
+        if !chunk.starts_with(b"Line") {
+            out.extend_from_slice(chunk);
+        }
+        rest = after;
+    }
+    let Ok(size) = u32::try_from(out.len() - 8) else {
+        return bytes;
+    };
+    out[4..8].copy_from_slice(&size.to_be_bytes());
+    out
+}
+
 impl ModuleLoader for FolderLoader {
     fn find(&self, module: &str) -> Result<Option<ModuleFile>, LoaderError> {
         if !is_plain_name(module) {
@@ -152,6 +182,11 @@ impl ModuleLoader for FolderLoader {
             let path = folder.join(&name);
             match std::fs::read(&path) {
                 Ok(bytes) => {
+                    let bytes = if is_preloaded(&folder) {
+                        without_lines(bytes)
+                    } else {
+                        bytes
+                    };
                     return Ok(Some(ModuleFile {
                         bytes,
                         trust,

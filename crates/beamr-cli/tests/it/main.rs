@@ -3,6 +3,7 @@
 //! The Erlang sources in `tests/erl` are compiled once with the `erlc` of the OTP root (`BEAMR_OTP_ROOT`, else the one on
 //! PATH), which `cargo xtask test` installs.
 
+mod expressions;
 mod files;
 mod io;
 mod log;

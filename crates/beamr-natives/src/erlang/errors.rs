@@ -24,6 +24,11 @@ fn error_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Err(raise(ctx, ExceptionClass::Error, args[0], Word::NONE))
 }
 
+/// `nif_error(Reason)`, `nif_error(Reason, Args)`: as `error`, with a frame of its own.
+fn nif_error(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Err(ctx.error(args[0]))
+}
+
 /// `error(Reason, Args)`.
 fn error_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let caller = if args[1].as_atom() == Some(atoms::NONE) {
@@ -105,10 +110,19 @@ fn raise_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         return Ok(atoms::BADARG.word());
     }
     let depth = vm_of(ctx).server.backtrace_depth.load(Relaxed).max(1);
-    let trace = match text::list_to_vec(args[2]) {
-        Some(frames) if frames.len() > depth => ctx.list(frames.into_iter().take(depth)),
-        _ => args[2],
-    };
+    let mut frames = text::list_to_vec(args[2]).unwrap_or_default();
+    frames.truncate(depth);
+    for f in &mut frames {
+        // A frame without a place gets an empty one.
+        if let Some(t @ ([_, _, _] | [_, _])) = f.as_tuple()
+            && (t.len() == 3) != t[0].is_fun()
+        {
+            let mut whole = t.to_vec();
+            whole.push(Word::NIL);
+            *f = ctx.tuple(&whole);
+        }
+    }
+    let trace = ctx.list(frames);
     Err(ctx.raise(Raise {
         class,
         reason: args[1],
@@ -131,6 +145,6 @@ pub const TABLE: &[NativeEntry] = &[
     row("exit", 1, exit_1),
     row("throw", 1, throw_1),
     row("raise", 3, raise_3),
-    row("nif_error", 1, error_1),
-    row("nif_error", 2, error_2),
+    row("nif_error", 1, nif_error),
+    row("nif_error", 2, nif_error),
 ];

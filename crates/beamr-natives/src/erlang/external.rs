@@ -9,7 +9,7 @@ use beamr_term::{Build, Word, atoms, hash};
 use beamr_vm::process::{RefKey, own, resumes, run_walk, slot_of};
 
 use crate::resources;
-use crate::support::{cost, list_items, name};
+use crate::support::{bad_option, cost, list_items, name, options};
 use crate::walks::{Encoding, ExternalSize, Hashing};
 
 /// Options of `term_to_binary/2` and its kin; `None` for an unknown one.
@@ -171,11 +171,11 @@ fn binary_to_term_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `binary_to_term(Binary, Options)`.
 fn binary_to_term_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let (mut safe, mut used) = (false, false);
-    for o in list_items(ctx, args[1])? {
+    for o in options(ctx, args[1])? {
         match name(ctx, o) {
             Some("safe") => safe = true,
             Some("used") => used = true,
-            _ => return Err(ctx.badarg()),
+            _ => return Err(bad_option(ctx)),
         }
     }
     let bytes = bytes_of(ctx, args[0])?;
@@ -276,9 +276,20 @@ fn phash_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 fn dt_undefined(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(atoms::UNDEFINED.word())
 }
-/// `dt_spread_tag(Bool)`, `dt_restore_tag(Tag)`.
-fn dt_true(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
-    Ok(Word::TRUE)
+/// `dt_spread_tag(Bool)`.
+fn dt_spread_tag_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    match args[0].as_boolean() {
+        Some(_) => Ok(Word::TRUE),
+        None => Err(ctx.badarg()),
+    }
+}
+/// `dt_restore_tag(Tag)`.
+fn dt_restore_tag_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    if args[0] == Word::TRUE {
+        Ok(Word::TRUE)
+    } else {
+        Err(ctx.badarg())
+    }
 }
 /// `dt_prepend_vm_tag_data(IoList)`, `dt_append_vm_tag_data(IoList)`: the data as it is.
 fn dt_same(_: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
@@ -305,8 +316,8 @@ pub const TABLE: &[NativeEntry] = &[
     row("dt_put_tag", 1, dt_undefined),
     row("dt_get_tag", 0, dt_undefined),
     row("dt_get_tag_data", 0, dt_undefined),
-    row("dt_spread_tag", 1, dt_true),
-    row("dt_restore_tag", 1, dt_true),
+    row("dt_spread_tag", 1, dt_spread_tag_1),
+    row("dt_restore_tag", 1, dt_restore_tag_1),
     row("dt_prepend_vm_tag_data", 1, dt_same),
     row("dt_append_vm_tag_data", 1, dt_same),
     NativeEntry::new("erts_debug", "dist_ext_to_term", 2, dist_ext_to_term_2),

@@ -8,7 +8,7 @@ use beamr_vm::process::{AliasMode, ProcId, flags};
 use beamr_vm::signal::{self, monitor::Monitored};
 use beamr_vm::{registry, rt};
 
-use crate::support::list_items;
+use crate::support::{bad_option, because, list_items, options};
 
 fn or_undefined(w: Option<Word>) -> Word {
     w.unwrap_or(atoms::UNDEFINED.word())
@@ -33,7 +33,7 @@ fn spawn_link_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `spawn_opt(M, F, Args, Options)`: the pid, or `{Pid, MonitorRef}`.
 fn spawn_opt_4(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let Ok(options) = spawn::spawn_options(ctx, args[3], None) else {
-        return Err(ctx.badarg());
+        return Err(bad_option(ctx));
     };
     let s = spawn::spawn(ctx, args[0], args[1], args[2], &options)?;
     match s.monitor {
@@ -47,8 +47,8 @@ fn spawn_request_4(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let mut request = RequestOptions::default();
     match spawn::spawn_options(ctx, args[3], Some(&mut request)) {
         Ok(options) => spawn::spawn_request(ctx, args[0], args[1], args[2], &options, &request),
-        Err(OptionError::NotAList) => Err(ctx.badarg()),
-        Err(OptionError::BadOption) => ctx.atom("badopt"),
+        Err(OptionError::NotAList) => ctx.atom("badopt"),
+        Err(OptionError::BadOption) => spawn::refuse_request(ctx, &request),
     }
 }
 
@@ -75,9 +75,9 @@ fn send_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `send(Dest, Message, Options)`.
 fn send_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    for option in list_items(ctx, args[2])? {
+    for option in options(ctx, args[2])? {
         if !matches!(option.as_atom(), Some(atoms::NOSUSPEND | atoms::NOCONNECT)) {
-            return Err(ctx.badarg());
+            return Err(bad_option(ctx));
         }
     }
     do_send(ctx, args[0], args[1])?;
@@ -116,7 +116,8 @@ fn monitored(ctx: &mut Ctx, kind: Word, item: Word) -> Result<Monitored, Escape>
         {
             Some(Monitored::TimeOffset)
         }
-        _ => None,
+        Some(atoms::TIME_OFFSET) => None,
+        _ => return Err(because(ctx, "badtype")),
     };
     if let Some(Monitored::Name(name)) = what {
         // A process that is being started is waited for.
@@ -134,7 +135,7 @@ fn monitor_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `monitor(Type, Item, Options)`.
 fn monitor_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let Some(options) = signal::monitor::monitor_options(args[2]) else {
-        return Err(ctx.badarg());
+        return Err(bad_option(ctx));
     };
     let what = monitored(ctx, args[0], args[1])?;
     Ok(signal::monitor::monitor(ctx, what, options))
@@ -185,9 +186,9 @@ fn unalias_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// The options of `exit/3`, `exit_signal/3` and `link/2` (29): `priority` is taken and changes nothing, as all signals of a pair
 /// of processes keep their order.
 fn signal_options(ctx: &mut Ctx, list: Word) -> Result<(), Escape> {
-    for option in list_items(ctx, list)? {
+    for option in options(ctx, list)? {
         if option.as_atom() != Some(atoms::PRIORITY) {
-            return Err(ctx.badarg());
+            return Err(bad_option(ctx));
         }
     }
     Ok(())
@@ -356,7 +357,24 @@ fn process_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `erts_internal:process_flag(Pid, Flag, Value)`: `badtype` as a value for a pid of another kind.
 fn process_flag_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    flags::process_flag_of(ctx, args[0], args[1], args[2])
+    if !args[0].is_pid() {
+        return ctx.atom("badtype");
+    }
+    match flags::process_flag_of(ctx, args[0], args[1], args[2]) {
+        Err(e) => reason_as_value(ctx, e),
+        ok => ok,
+    }
+}
+
+/// The reason of an exception as a value, for Erlang code that raises it with its own arguments.
+fn reason_as_value(ctx: &mut Ctx, escape: Escape) -> Result<Word, Escape> {
+    match ctx.pending {
+        Pending::Raise(r) => {
+            ctx.take_pending();
+            Ok(r.reason)
+        }
+        _ => Err(escape),
+    }
 }
 
 /// `process_info(Pid)`: a list of pairs without what is empty, or `undefined`.
@@ -426,17 +444,23 @@ fn garbage_collect_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `erts_internal:suspend_process(Pid, Options)`.
 fn suspend_process_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let mut options = signal::suspend::SuspendOptions::default();
-    for option in list_items(ctx, args[1])? {
+    let mut how = signal::suspend::SuspendOptions::default();
+    let mut list = args[1];
+    while let Some((option, rest)) = list.as_cons() {
         match option.as_atom().map(|a| ctx.tables().atoms.text(a)) {
-            Some("asynchronous") => options.asynchronous = true,
-            Some("unless_suspending") => options.unless_suspending = true,
-            _ => return Err(ctx.badarg()),
+            Some("asynchronous") => how.asynchronous = true,
+            Some("unless_suspending") => how.unless_suspending = true,
+            _ => return ctx.atom("badopt"),
         }
+        list = rest;
     }
-    Ok(Word::boolean(signal::suspend::suspend_process(
-        ctx, args[0], options,
-    )?))
+    if !list.is_nil() {
+        return ctx.atom("badopt");
+    }
+    match signal::suspend::suspend_process(ctx, args[0], how) {
+        Ok(b) => Ok(Word::boolean(b)),
+        Err(e) => reason_as_value(ctx, e),
+    }
 }
 
 /// `resume_process(Pid)`.

@@ -402,7 +402,10 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "emu_flavor" => ctx.atom("emu"),
         "time_offset" => ctx.atom("final"),
         "time_correction" => Ok(Word::TRUE),
+        // The defaults of the release; time is never warped here.
+        "time_warp_mode" if ctx.tables().release.0 >= 26 => ctx.atom("multi_time_warp"),
         "time_warp_mode" => ctx.atom("no_time_warp"),
+        "tolerant_timeofday" if ctx.tables().release.0 >= 26 => ctx.atom("disabled"),
         "tolerant_timeofday" => ctx.atom("enabled"),
         "start_time" => int(0),
         "end_time" => Ok(ctx.integer(i64::MAX / 1_000_000_000 * 1_000_000_000)),
@@ -536,7 +539,7 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "heap_sizes" => {
             let mut sizes = Vec::new();
             let mut n = 0;
-            while n < 1 << 50 {
+            while n < 885_767_171_276_247 {
                 n = beamr_vm::gc::sizes::next_larger_size(n);
                 sizes.push(Word::fixnum(n as i64));
             }
@@ -638,7 +641,7 @@ fn natural(ctx: &mut Ctx, w: Word) -> Result<i64, Escape> {
 /// `system_flag(Flag, Value)`: the value before.
 fn system_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let Some(flag) = name(ctx, args[0]) else {
-        return Err(ctx.badarg());
+        return Err(bad_options(ctx));
     };
     let vm = vm_of(ctx).clone();
     let f = flags_of(&vm);

@@ -9,7 +9,7 @@ use beamr_term::{Build, Word, atoms};
 use beamr_vm::process::vm_of;
 use beamr_vm::timer::{self, TimerTime};
 
-use crate::support::list_items;
+use crate::support::{bad_option, because, list_items, options as option_items};
 
 /// Parts per second of a time unit.
 fn unit(ctx: &mut Ctx, w: Word) -> Result<i128, Escape> {
@@ -127,13 +127,13 @@ fn timer_time(ctx: &mut Ctx, w: Word, absolute: bool) -> Result<TimerTime, Escap
     match Int::of(w, &mut buffer).map(|i| (i.to_i64(), i.negative)) {
         Some((Some(n), _)) if absolute => Ok(TimerTime::At(n.max(0) as u64)),
         Some((Some(n), false)) if n as u64 <= MAX_TIMEOUT => Ok(TimerTime::In(n as u64)),
-        _ => Err(ctx.badarg()),
+        _ => Err(because(ctx, "time")),
     }
 }
 
 fn abs_option(ctx: &mut Ctx, options: Word) -> Result<bool, Escape> {
     let mut absolute = false;
-    for o in list_items(ctx, options)? {
+    for o in option_items(ctx, options)? {
         match o.as_tuple() {
             Some([k, v])
                 if k.as_atom()
@@ -141,10 +141,10 @@ fn abs_option(ctx: &mut Ctx, options: Word) -> Result<bool, Escape> {
             {
                 match v.as_boolean() {
                     Some(b) => absolute = b,
-                    None => return Err(ctx.badarg()),
+                    None => return Err(bad_option(ctx)),
                 }
             }
-            _ => return Err(ctx.badarg()),
+            _ => return Err(bad_option(ctx)),
         }
     }
     Ok(absolute)

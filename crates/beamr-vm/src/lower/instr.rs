@@ -531,12 +531,13 @@ impl Lowering<'_> {
         let arity = self.arity(a, 0)?;
         let target = self.callee(a, 1)?;
         self.code.push(match self.native_entries.get(&target) {
-            Some(&(native, export)) => Op::CallNative {
+            // A tail call leaves no trace of its caller: it goes through the native's own function.
+            Some(&(native, export)) if kind == CallKind::Body => Op::CallNative {
                 native,
                 export,
                 kind,
             },
-            None => Op::Call {
+            _ => Op::Call {
                 target,
                 arity,
                 kind,

@@ -35,7 +35,7 @@ pub fn max_heap_map(
         (atoms::KILL.word(), Word::boolean(max.kill)),
         (atoms::SIZE.word(), Word::fixnum(size as i64)),
     ];
-    if tables.release.0 >= 28 {
+    if tables.release.0 >= 27 {
         pairs.push((
             atom("include_shared_binaries"),
             Word::boolean(max.include_shared_binaries),
@@ -53,7 +53,36 @@ fn size(value: Word) -> Option<usize> {
 /// Flags: `trap_exit`, `error_handler`, `fullsweep_after`, `min_heap_size`, `min_bin_vheap_size`, `max_heap_size`, `priority`,
 /// `message_queue_data`, `save_calls`, `sensitive`, `async_dist`, `scheduler`. (`monitor_nodes` belongs to the distribution.)
 pub fn process_flag(ctx: &mut Ctx, flag: Word, value: Word) -> Result<Word, Escape> {
-    set(ctx, flag, value).ok_or_else(|| ctx.badarg())
+    if let Some(old) = set(ctx, flag, value) {
+        return Ok(old);
+    }
+    // The module that words errors tells unknown flags from wrong values by the cause.
+    Err(match flag.as_atom() {
+        Some(atoms::SAVE_CALLS) => ctx.badarg_because(atoms::NONE),
+        Some(f) if is_flag(ctx, f) => ctx.badarg(),
+        _ => match ctx.atom("badopt") {
+            Ok(cause) => ctx.badarg_because(cause),
+            Err(e) => e,
+        },
+    })
+}
+
+fn is_flag(ctx: &Ctx, flag: beamr_term::Atom) -> bool {
+    matches!(
+        flag,
+        atoms::TRAP_EXIT
+            | atoms::ERROR_HANDLER
+            | atoms::FULLSWEEP_AFTER
+            | atoms::MIN_HEAP_SIZE
+            | atoms::MIN_BIN_VHEAP_SIZE
+            | atoms::MAX_HEAP_SIZE
+            | atoms::PRIORITY
+            | atoms::MESSAGE_QUEUE_DATA
+            | atoms::SAVE_CALLS
+            | atoms::SENSITIVE
+            | atoms::ASYNC_DIST
+            | atoms::MONITOR_NODES
+    ) || ctx.tables().atoms.text(flag) == "scheduler"
 }
 
 fn set(ctx: &mut Ctx, flag: Word, value: Word) -> Option<Word> {

@@ -495,6 +495,19 @@ pub fn spawn_request(
         }
         Err(_) => (make_ref(ctx), atoms::ERROR, atoms::SYSTEM_LIMIT.word()),
     };
+    answer_request(ctx, id, what, value, request);
+    Ok(id)
+}
+
+/// A spawn request with a wrong option: the answer is an error, and it has an id all the same.
+pub fn refuse_request(ctx: &mut Ctx, request: &RequestOptions) -> Result<Word, Escape> {
+    let reason = ctx.atom("badopt")?;
+    let id = make_ref(ctx);
+    answer_request(ctx, id, atoms::ERROR, reason, request);
+    Ok(id)
+}
+
+fn answer_request(ctx: &mut Ctx, id: Word, what: Atom, value: Word, request: &RequestOptions) {
     let wanted = match request.reply {
         ReplyOption::Yes => true,
         ReplyOption::No => false,
@@ -515,7 +528,6 @@ pub fn spawn_request(
         let _ =
             crate::signal::push_proc(w, me, crate::signal::Signal::Message(reply.into_message()));
     }
-    Ok(id)
 }
 
 /// `make_ref/0`.

@@ -72,18 +72,22 @@ impl Registry {
 ///
 /// Another process is asked to take the name itself (a question, see [`ask`]), so that its name and its death cannot cross.
 pub fn register(ctx: &mut Ctx, name: Word, pid: Word) -> Result<(), Escape> {
+    let because = |ctx: &mut Ctx, cause: Atom| ctx.badarg_because(cause);
     let Some(name) = name.as_atom().filter(|n| *n != atoms::UNDEFINED) else {
-        return Err(ctx.badarg());
+        return Err(because(ctx, atoms::NONE));
     };
     let Some(to) = ProcId::of(pid).filter(|p| p.is_local_pid()) else {
-        return Err(ctx.badarg());
+        return Err(because(ctx, atoms::NONE));
     };
     let slot = slot_of(ctx);
     let namespace = slot.namespace.id;
     if to == slot.proc_id() {
         let o = own(ctx);
-        if o.name.is_some() || !worker(ctx).vm.registry.insert(namespace, name, pid) {
-            return Err(ctx.badarg());
+        if o.name.is_some() {
+            return Err(because(ctx, atoms::REGISTERED_NAME));
+        }
+        if !worker(ctx).vm.registry.insert(namespace, name, pid) {
+            return Err(because(ctx, atoms::NONE));
         }
         o.name = Some(name);
         return Ok(());
@@ -91,17 +95,21 @@ pub fn register(ctx: &mut Ctx, name: Word, pid: Word) -> Result<(), Escape> {
     let vm = worker(ctx).vm.clone();
     let answer = ask(ctx, to, |_| {
         RequestKind::Name(Box::new(move |o| {
-            let ok = o.name.is_none() && vm.registry.insert(namespace, name, pid);
-            if ok {
-                o.name = Some(name);
+            // True, or the cause.
+            if o.name.is_some() {
+                return atoms::REGISTERED_NAME.word();
             }
-            Word::boolean(ok)
+            if !vm.registry.insert(namespace, name, pid) {
+                return atoms::NONE.word();
+            }
+            o.name = Some(name);
+            Word::TRUE
         }))
     })?;
-    if answer == Some(Word::TRUE) {
-        Ok(())
-    } else {
-        Err(ctx.badarg())
+    match answer {
+        Some(Word::TRUE) => Ok(()),
+        Some(cause) => Err(ctx.badarg_because(cause)),
+        None => Err(because(ctx, atoms::NOTALIVE)),
     }
 }
 

@@ -199,8 +199,16 @@ unsafe fn raw_trace(
             let args = list.unwrap_or(Word::fixnum(i64::from(native.shown_arity)));
             raw.inline[1] = ctx.tuple(&[name.module.word(), name.function.word(), args, extra]);
             left -= 1;
+            // The body of a native's own function is the native.
+            let own = head.server.ranges.with(ip as usize, |image| {
+                image.module() == name.module
+                    && image.function_at(ip as usize).is_some_and(|f| {
+                        f.name == name.function && f.arity == u32::from(native.arity)
+                    })
+            });
             if let Some(here) = here
                 && left > 0
+                && own != Some(true)
             {
                 raw.push(here);
                 left -= 1;
