@@ -86,44 +86,86 @@ impl Hasher for Spread {
     }
 }
 
+/// A part of the heap, and the number of its first bit among those that the walk marks.
+#[derive(Clone, Copy)]
+struct Region {
+    start: usize,
+    end: usize,
+    first: usize,
+}
+
+impl Region {
+    fn holds(&self, a: usize) -> bool {
+        (self.start..self.end).contains(&a)
+    }
+    fn found(&self, a: usize) -> Found {
+        Found {
+            end: self.end,
+            bit: self.first + (a - self.start) / 4,
+        }
+    }
+}
+
+/// Where an address lies.
+struct Found {
+    /// End of the region that holds it; `usize::MAX` for a literal.
+    end: usize,
+    /// Its first bit.
+    bit: usize,
+}
+
 struct Regions {
-    young: (usize, usize),
-    old: (usize, usize),
-    fragments: Vec<(usize, usize)>,
+    young: Region,
+    old: Region,
+    fragments: Vec<Region>,
+    /// Bits of all: two a word, for the list cell and the boxed object that begin there.
+    bits: usize,
 }
 
 impl Regions {
     fn of(heap: &Heap) -> Regions {
+        let mut bits = 0;
+        let mut region = |start: *mut u64, end: *mut u64| {
+            let (start, end, first) = (start as usize, end as usize, bits);
+            bits += (end - start) / 4;
+            Region { start, end, first }
+        };
+        let young = region(heap.start, heap.top);
+        let old = region(heap.old_start, heap.old_top);
         let mut fragments = Vec::new();
         let mut f = heap.fragments.as_deref();
         while let Some(g) = f {
             let (a, b) = g.range();
-            fragments.push((a as usize, b as usize));
+            fragments.push(region(a, b));
             f = g.next.as_deref();
         }
-        fragments.sort_unstable();
+        fragments.sort_unstable_by_key(|r| r.start);
         Regions {
-            young: (heap.start as usize, heap.top as usize),
-            old: (heap.old_start as usize, heap.old_top as usize),
+            young,
+            old,
             fragments,
+            bits,
         }
     }
-    /// End of the region that holds `a`; `usize::MAX` for a literal.
-    fn end_of(&self, a: usize) -> Option<usize> {
-        if (self.young.0..self.young.1).contains(&a) {
-            return Some(self.young.1);
+    fn find(&self, a: usize) -> Option<Found> {
+        if self.young.holds(a) {
+            return Some(self.young.found(a));
         }
-        if self.is_old(a) {
-            return Some(self.old.1);
+        if self.old.holds(a) {
+            return Some(self.old.found(a));
         }
         if is_literal(a as *const u64) {
-            return Some(usize::MAX);
+            return Some(Found {
+                end: usize::MAX,
+                bit: 0,
+            });
         }
-        let i = self.fragments.partition_point(|r| r.0 <= a);
-        (i > 0 && a < self.fragments[i - 1].1).then(|| self.fragments[i - 1].1)
+        let i = self.fragments.partition_point(|r| r.start <= a);
+        let last = self.fragments[..i].last()?;
+        last.holds(a).then(|| last.found(a))
     }
     fn is_old(&self, a: usize) -> bool {
-        (self.old.0..self.old.1).contains(&a)
+        self.old.holds(a)
     }
 }
 
@@ -169,7 +211,8 @@ pub unsafe fn verify(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word]) -> 
         }
         p = p.add(1);
     }
-    let mut seen: Addresses = HashSet::default();
+    let mut seen = vec![0u64; regions.bits / 64 + 1];
+    let mut literals: Addresses = HashSet::default();
     let mut off_heap: Addresses = HashSet::default();
     while let Some((w, at)) = todo.pop() {
         let place = || format!("word at {at:#x}");
@@ -184,7 +227,7 @@ pub unsafe fn verify(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word]) -> 
             });
         }
         let a = (w & !3) as usize;
-        let Some(end) = regions.end_of(a) else {
+        let Some(Found { end, bit }) = regions.find(a) else {
             return Err(VerifyError::Dangling {
                 place: place(),
                 word: w,
@@ -196,7 +239,16 @@ pub unsafe fn verify(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word]) -> 
                 word: w,
             });
         }
-        if !seen.insert(a | (primary as usize & 1)) {
+        let kind = primary as usize & 1;
+        let known = if end == usize::MAX {
+            !literals.insert(a | kind)
+        } else {
+            let (word, mask) = ((bit + kind) / 64, 1 << ((bit + kind) % 64));
+            let known = seen[word] & mask != 0;
+            seen[word] |= mask;
+            known
+        };
+        if known {
             continue;
         }
         let p = a as *mut u64;
@@ -243,7 +295,7 @@ pub unsafe fn verify(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word]) -> 
                 what: "circular".into(),
             });
         }
-        if regions.end_of(p as usize).is_none() {
+        if regions.find(p as usize).is_none() {
             return Err(VerifyError::OffHeap {
                 what: format!("{p:p} is outside the heap"),
             });
@@ -353,14 +405,14 @@ unsafe fn linear(heap: &Heap, old_mark: *mut u64) -> Result<()> {
         }
         let place = || format!("word at {at:p}");
         let a = (w & !3) as usize;
-        if (regions.young.0..regions.young.1).contains(&a) {
+        if regions.young.holds(a) {
             if from_old {
                 return Err(VerifyError::OldToYoung {
                     address: at as usize,
                     word: w,
                 });
             }
-            let i = (a - regions.young.0) / 8;
+            let i = (a - regions.young.start) / 8;
             let is_header = *(a as *const u64) & 3 == PRIMARY_HEADER;
             if starts[i / 64] & 1 << (i % 64) == 0 || is_header != (w & 3 == PRIMARY_BOXED) {
                 return Err(VerifyError::Dangling {
@@ -398,7 +450,7 @@ unsafe fn linear(heap: &Heap, old_mark: *mut u64) -> Result<()> {
     let mut p = heap.off_heap.first;
     let (mut listed, mut in_old) = (0usize, false);
     while !p.is_null() {
-        let young = (regions.young.0..regions.young.1).contains(&(p as usize));
+        let young = regions.young.holds(p as usize);
         if !young && !regions.is_old(p as usize) {
             return Err(VerifyError::OffHeap {
                 what: format!("{p:p} is outside the heap"),
