@@ -46,11 +46,29 @@ impl Operation {
     }
 }
 
+/// What operations on long integers cost: they cannot be left, so the slice ends behind them.
+#[inline]
+fn charge_long(ctx: &mut Ctx, op: Operation, a: Word, b: Word) {
+    let limbs = |w: Word| match w.subtag() {
+        Some(Subtag::PosBig | Subtag::NegBig) => w.header().arity() as u64,
+        _ => 1,
+    };
+    let (n, m) = (limbs(a), limbs(b));
+    if n + m > 64 {
+        let work = match op {
+            Operation::Mul | Operation::IntDiv | Operation::Rem => n * m / 256,
+            _ => (n + m) / 64,
+        };
+        ctx.bump(work.min(1 << 20) as i64);
+    }
+}
+
 /// Computes; the error is the reason.
 #[inline(never)]
 pub(crate) fn arith(ctx: &mut Ctx, op: Operation, a: Word, b: Word) -> Result<Word, Word> {
     use beamr_term::arith;
     let release = ctx.tables().release;
+    charge_long(ctx, op, a, b);
     match op {
         Operation::Add => arith::add(ctx, release, a, b),
         Operation::Sub => arith::sub(ctx, release, a, b),

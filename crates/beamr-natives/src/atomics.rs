@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::arith::Int;
 use beamr_term::{Build, Subtag, Word, atoms, maps};
-use beamr_vm::process::{vm_of, worker};
+use beamr_vm::process::{has_room, vm_of, worker};
 
 use crate::resources;
 
@@ -30,8 +30,11 @@ impl Counters {
     }
 }
 
-fn cells(n: i64) -> Option<Box<[AtomicI64]>> {
+fn cells(ctx: &Ctx, n: i64) -> Option<Box<[AtomicI64]>> {
     let n = usize::try_from(n).ok().filter(|n| *n > 0 && *n < 1 << 40)?;
+    if !has_room(ctx, n * 8) {
+        return None;
+    }
     let mut v = Vec::new();
     v.try_reserve_exact(n).ok()?;
     v.resize_with(n, || AtomicI64::new(0));
@@ -44,7 +47,7 @@ fn atomics_new_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let Some(options) = args[1].as_small() else {
         return Err(ctx.badarg());
     };
-    match cells(n) {
+    match cells(ctx, n) {
         Some(cells) => Ok(resources::new(
             ctx,
             Atomics {
@@ -188,7 +191,7 @@ fn counters_new_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let all = i64::try_from(stride)
         .ok()
         .and_then(|s| s.checked_mul(rows as i64));
-    match all.and_then(cells) {
+    match all.and_then(|n| cells(ctx, n)) {
         Some(cells) => Ok(resources::new(
             ctx,
             Counters {

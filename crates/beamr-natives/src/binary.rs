@@ -7,6 +7,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::bits::{self, BitsView};
 use beamr_term::{BinaryRef, Build, Subtag, Word};
+use beamr_vm::process::has_room;
 use memchr::memmem;
 
 use crate::erlang::binaries as erl;
@@ -304,7 +305,7 @@ fn copy_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     };
     let bytes = v.to_bytes();
     match bytes.len().checked_mul(n) {
-        Some(total) if total < 1 << 40 => {
+        Some(total) if total < 1 << 40 && has_room(ctx, total) => {
             let mut all = Vec::new();
             if all.try_reserve_exact(total).is_err() {
                 return Err(ctx.system_limit());

@@ -26,21 +26,31 @@ pub enum IolistError {
     TooLong,
 }
 
-/// Cells that natives visit which cannot give up their slice.
-const MAX_CELLS: u64 = 1 << 28;
+/// Cells (or 128 bytes each) that natives visit which cannot give up their slice.
+const MAX_CELLS: u64 = 1 << 24;
 /// Cells that are visited in one go; longer iolists are walked slice by slice.
 pub const SHORT: u64 = 1 << 16;
 
 /// Calls `f` for each piece. Improper tails may be bitstrings, as OTP has it.
 pub fn walk(list: Word, f: impl FnMut(Piece)) -> Result<(), IolistError> {
-    walk_some(list, MAX_CELLS, f)
+    walk_weighed(list, MAX_CELLS, 10, f)
 }
 
-/// [`walk`] over so many cells at most.
-pub fn walk_some(list: Word, cells: u64, mut f: impl FnMut(Piece)) -> Result<(), IolistError> {
+/// [`walk`] over so many cells at most, whatever they hold.
+pub fn walk_some(list: Word, cells: u64, f: impl FnMut(Piece)) -> Result<(), IolistError> {
+    walk_weighed(list, cells, 63, f)
+}
+
+/// [`walk`] within a budget: a cell costs one, and one more for every `2^weight` bits in it.
+fn walk_weighed(
+    list: Word,
+    budget: u64,
+    weight: u32,
+    mut f: impl FnMut(Piece),
+) -> Result<(), IolistError> {
     let mut stack: Vec<Word> = Vec::new();
     let mut at = list;
-    let mut left = cells;
+    let mut left = budget;
     loop {
         while let Some((h, t)) = at.as_cons() {
             if left == 0 {
@@ -61,6 +71,7 @@ pub fn walk_some(list: Word, cells: u64, mut f: impl FnMut(Piece)) -> Result<(),
             } else if h.is_bitstring()
                 && let Some(v) = BitsView::of(h)
             {
+                left = left.saturating_sub(v.bit_size >> weight);
                 f(Piece::Bits(h, v));
                 at = t;
             } else {
@@ -117,7 +128,8 @@ pub fn to_bits(ctx: &mut Ctx, list: Word, whole_bytes: bool) -> Result<Word, Esc
     Ok(b.finish())
 }
 
-/// The bytes of an iolist or binary; `badarg` otherwise.
+/// The bytes of an iolist or binary; `badarg` otherwise. May give up the slice: the native has had no effect before, and asks
+/// for one iolist only.
 pub fn bytes(ctx: &mut Ctx, list: Word) -> Result<Vec<u8>, Escape> {
     let mut out = Vec::new();
     let mut odd = false;
@@ -134,8 +146,13 @@ pub fn bytes(ctx: &mut Ctx, list: Word) -> Result<Vec<u8>, Escape> {
         }
         Ok(())
     } else {
-        walk(list, add)
+        walk_weighed(list, SHORT, 10, add)
     };
+    if walked == Err(IolistError::TooLong) {
+        let joined = run_walk(ctx, |_| Ok(Iolist::new(list, Wanted::Bytes)))?;
+        let view = BitsView::of(joined);
+        return Ok(view.map_or(Vec::new(), |v| v.to_bytes().into_owned()));
+    }
     if walked.is_err() || odd {
         return Err(ctx.badarg());
     }

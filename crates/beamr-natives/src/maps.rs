@@ -1,9 +1,9 @@
 //! `maps`, and the map natives of `erlang` and `erts_internal`.
 
-use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
+use beamr_abi::{Ctx, Escape, NativeClass, NativeEntry, NativeFn, TrapTarget};
 use beamr_term::{Build, Subtag, Word, atoms, maps, text};
 
-use crate::support::{cost, list_items};
+use crate::support::{STEP, cost, list_items};
 
 fn map_arg(ctx: &mut Ctx, w: Word) -> Result<Word, Escape> {
     if w.is_map() {
@@ -81,17 +81,57 @@ fn merge_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Ok(maps::merge(ctx, a, b, tables))
 }
 
+/// What a listing of a map has.
+const KEYS: i64 = 0;
+const VALUES: i64 = 1;
+const PAIRS: i64 = 2;
+
+/// A list of what a map has, in front of a tail; long ones from the end, in steps. State: map, pairs left, list so far, what.
+fn listing(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let (map, mut list) = (args[0], args[2]);
+    let (left, what) = (args[1].small_value() as usize, args[3].small_value());
+    let start = left.saturating_sub(STEP);
+    let pairs: Vec<(Word, Word)> = maps::iter_from(map, start).take(left - start).collect();
+    ctx.bump(cost(pairs.len() * 2));
+    for (k, v) in pairs.into_iter().rev() {
+        let item = match what {
+            KEYS => k,
+            VALUES => v,
+            _ => ctx.tuple(&[k, v]),
+        };
+        list = ctx.cons(item, list);
+    }
+    if start == 0 {
+        return Ok(list);
+    }
+    let state = [map, Word::fixnum(start as i64), list, args[3]];
+    Err(ctx.trap(TrapTarget::Native(&LISTING), &state))
+}
+
+fn list_of(ctx: &mut Ctx, map: Word, left: usize, tail: Word, what: i64) -> Result<Word, Escape> {
+    let (left, what) = (Word::fixnum(left as i64), Word::fixnum(what));
+    listing(ctx, &[map, left, tail, what])
+}
+
 /// `maps:keys(Map)`.
 fn keys_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let map = map_arg(ctx, args[0])?;
-    ctx.bump(cost(maps::size(map)));
+    let size = maps::size(map);
+    if size > STEP {
+        return list_of(ctx, map, size, Word::NIL, KEYS);
+    }
+    ctx.bump(cost(size));
     Ok(maps::keys(ctx, map))
 }
 
 /// `maps:values(Map)`.
 fn values_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let map = map_arg(ctx, args[0])?;
-    ctx.bump(cost(maps::size(map)));
+    let size = maps::size(map);
+    if size > STEP {
+        return list_of(ctx, map, size, Word::NIL, VALUES);
+    }
+    ctx.bump(cost(size));
     Ok(maps::values(ctx, map))
 }
 
@@ -153,6 +193,9 @@ fn map_next_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     {
         return Err(ctx.badarg());
     }
+    if as_list && start == 0 {
+        return list_of(ctx, map, size, args[2], PAIRS);
+    }
     let pairs: Vec<(Word, Word)> = maps::iter_from(map, start)
         .take(if as_list { size } else { NEXT_STEP })
         .collect();
@@ -213,6 +256,9 @@ const fn row(function: &'static str, arity: u8, func: NativeFn) -> NativeEntry {
     NativeEntry::new("maps", function, arity, func)
 }
 
+static LISTING: NativeEntry =
+    NativeEntry::new("maps", "keys", 4, listing).class(NativeClass::Traps);
+
 /// See the module.
 pub const TABLE: &[NativeEntry] = &[
     row("find", 2, find_2),
@@ -220,16 +266,16 @@ pub const TABLE: &[NativeEntry] = &[
     row("from_list", 1, from_list_1),
     row("get", 2, get_2),
     row("is_key", 2, is_key_2),
-    row("keys", 1, keys_1),
+    row("keys", 1, keys_1).class(NativeClass::Traps),
     row("merge", 2, merge_2),
     row("put", 3, put_3),
     row("remove", 2, remove_2),
     row("take", 2, take_2),
     row("update", 3, update_3),
-    row("values", 1, values_1),
+    row("values", 1, values_1).class(NativeClass::Traps),
     NativeEntry::new("erlang", "map_get", 2, get_2),
     NativeEntry::new("erlang", "is_map_key", 2, is_key_2),
     NativeEntry::new("erlang", "map_size", 1, map_size_1),
-    NativeEntry::new("erts_internal", "map_next", 3, map_next_3),
+    NativeEntry::new("erts_internal", "map_next", 3, map_next_3).class(NativeClass::Traps),
     NativeEntry::new("erts_internal", "map_to_tuple_keys", 1, map_to_tuple_keys_1),
 ];

@@ -4,9 +4,12 @@
 //! unfinished sequence gives what was converted and the rest of the input in the shape it was found in. Encodings other
 //! than latin1, unicode and utf8 are converted by OTP's own `unicode:characters_to_*_int/2`.
 
+use std::task::Poll;
+
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn, TrapTarget};
 use beamr_term::bits::{self, BitsView};
 use beamr_term::{Build, Word, atoms};
+use beamr_vm::process::{NativeWalk, has_room, run_walk};
 
 use crate::support::{ListBuilder, cost};
 
@@ -102,11 +105,45 @@ impl Converter {
     }
 }
 
-/// Converts `input`. The rest of an error is built in the heap.
-fn convert(ctx: &mut Ctx, input: Word, c: &mut Converter) -> End {
-    // Tails to go on with, the innermost last.
-    let mut stack: Vec<Word> = Vec::new();
-    let mut at = input;
+/// Ends with what becomes of the characters.
+type Finish = fn(&mut Ctx, &[char]) -> Word;
+
+/// A conversion on its way.
+struct Conversion {
+    c: Converter,
+    at: Word,
+    /// Tails to go on with, the innermost last.
+    stack: Vec<Word>,
+    finish: Finish,
+}
+
+impl NativeWalk for Conversion {
+    fn step(&mut self, ctx: &mut Ctx, budget: &mut i64) -> Poll<Result<Word, Escape>> {
+        let Poll::Ready(end) = convert(ctx, self, budget) else {
+            if has_room(ctx, self.c.out.len() * 4) {
+                return Poll::Pending;
+            }
+            return Poll::Ready(Err(ctx.system_limit()));
+        };
+        ctx.bump(cost(self.c.out.len()));
+        let (tag, rest) = match end {
+            End::Badarg => return Poll::Ready(Err(ctx.badarg())),
+            End::Done => return Poll::Ready(Ok((self.finish)(ctx, &self.c.out))),
+            End::Incomplete(left) => (atoms::INCOMPLETE, ctx.binary(&left)),
+            End::Error(rest) => (atoms::ERROR, rest),
+        };
+        let converted = (self.finish)(ctx, &self.c.out);
+        Poll::Ready(Ok(ctx.tuple(&[tag.word(), converted, rest])))
+    }
+    fn visit_roots(&mut self, visit: &mut dyn FnMut(&mut Word)) {
+        visit(&mut self.at);
+        self.stack.iter_mut().for_each(visit);
+    }
+}
+
+/// Goes on with a conversion. The rest of an error is built in the heap.
+fn convert(ctx: &mut Ctx, conversion: &mut Conversion, budget: &mut i64) -> Poll<End> {
+    let Conversion { c, at, stack, .. } = conversion;
     let outward = |ctx: &mut Ctx, mut rest: Word, stack: &[Word]| {
         for t in stack.iter().rev() {
             rest = ctx.cons(rest, *t);
@@ -114,27 +151,31 @@ fn convert(ctx: &mut Ctx, input: Word, c: &mut Converter) -> End {
         rest
     };
     loop {
+        if *budget <= 0 {
+            return Poll::Pending;
+        }
+        *budget -= 1;
         // `at` is a list, or a binary (the input itself or an improper tail).
         let (item, tail) = match at.as_cons() {
             Some((h, t)) => (h, Some(t)),
             None if at.is_nil() => match stack.pop() {
                 Some(t) => {
-                    at = t;
+                    *at = t;
                     continue;
                 }
-                None if c.left.is_empty() => return End::Done,
-                None => return End::Incomplete(std::mem::take(&mut c.left)),
+                None if c.left.is_empty() => return Poll::Ready(End::Done),
+                None => return Poll::Ready(End::Incomplete(std::mem::take(&mut c.left))),
             },
-            None => (at, None),
+            None => (*at, None),
         };
         if item.is_bitstring() {
             let Some(v) = BitsView::of(item).filter(BitsView::is_binary) else {
-                return End::Badarg;
+                return Poll::Ready(End::Badarg);
             };
             let bytes = v.to_bytes();
-            ctx.bump(cost(bytes.len()));
+            *budget -= (bytes.len() / 16) as i64;
             match c.bytes(&bytes) {
-                Ok(()) => at = tail.unwrap_or(Word::NIL),
+                Ok(()) => *at = tail.unwrap_or(Word::NIL),
                 Err(place) => {
                     let from = place.unwrap_or(0);
                     let rest = match place {
@@ -147,29 +188,31 @@ fn convert(ctx: &mut Ctx, input: Word, c: &mut Converter) -> End {
                         Some(t) => ctx.cons(rest, t),
                         None => rest,
                     };
-                    let rest = outward(ctx, rest, &stack);
+                    let rest = outward(ctx, rest, stack);
                     if place.is_none() && from == 0 {
                         let left = ctx.binary(&c.left);
-                        return End::Error(ctx.list([left, rest]));
+                        return Poll::Ready(End::Error(ctx.list([left, rest])));
                     }
-                    return End::Error(rest);
+                    return Poll::Ready(End::Error(rest));
                 }
             }
             continue;
         }
-        let Some(tail) = tail else { return End::Badarg };
+        let Some(tail) = tail else {
+            return Poll::Ready(End::Badarg);
+        };
         if item.is_list() {
             stack.push(tail);
-            at = item;
+            *at = item;
             continue;
         }
         if !item.is_integer() {
-            return End::Badarg;
+            return Poll::Ready(End::Badarg);
         }
         if !c.left.is_empty() {
             let left = ctx.binary(&c.left);
-            let rest = outward(ctx, at, &stack);
-            return End::Error(ctx.list([left, rest]));
+            let rest = outward(ctx, *at, stack);
+            return Poll::Ready(End::Error(ctx.list([left, rest])));
         }
         let ch = item
             .as_small()
@@ -177,9 +220,9 @@ fn convert(ctx: &mut Ctx, input: Word, c: &mut Converter) -> End {
             .and_then(char::from_u32);
         match ch.filter(|ch| !c.latin1 || (*ch as u32) < 256) {
             Some(ch) => c.out.push(ch),
-            None => return End::Error(outward(ctx, at, &stack)),
+            None => return Poll::Ready(End::Error(outward(ctx, *at, stack))),
         }
-        at = tail;
+        *at = tail;
     }
 }
 
@@ -192,12 +235,7 @@ fn encoding(w: Word) -> Option<bool> {
     }
 }
 
-fn run(
-    ctx: &mut Ctx,
-    args: &[Word],
-    other: &str,
-    build: fn(&mut Ctx, &[char]) -> Word,
-) -> Result<Word, Escape> {
+fn run(ctx: &mut Ctx, args: &[Word], other: &str, finish: Finish) -> Result<Word, Escape> {
     let Some(latin1) = encoding(args[1]) else {
         let tables = ctx.tables();
         let module = ctx.atom("unicode")?.as_atom();
@@ -213,21 +251,18 @@ fn run(
     if !args[0].is_list() && !args[0].is_bitstring() {
         return Err(ctx.badarg());
     }
-    let mut c = Converter {
-        latin1,
-        out: Vec::new(),
-        left: Vec::new(),
-    };
-    let end = convert(ctx, args[0], &mut c);
-    ctx.bump(cost(c.out.len()));
-    let (tag, rest) = match end {
-        End::Badarg => return Err(ctx.badarg()),
-        End::Done => return Ok(build(ctx, &c.out)),
-        End::Incomplete(left) => (atoms::INCOMPLETE, ctx.binary(&left)),
-        End::Error(rest) => (atoms::ERROR, rest),
-    };
-    let converted = build(ctx, &c.out);
-    Ok(ctx.tuple(&[tag.word(), converted, rest]))
+    run_walk(ctx, |_| {
+        Ok(Conversion {
+            c: Converter {
+                latin1,
+                out: Vec::new(),
+                left: Vec::new(),
+            },
+            at: args[0],
+            stack: Vec::new(),
+            finish,
+        })
+    })
 }
 
 /// `unicode:characters_to_list(Data, InEncoding)`.

@@ -10,6 +10,7 @@ use beamr_term::bits::{self, BitsView, BitsWriter, BsBuilder, Utf};
 use beamr_term::header::MAX_HEAP_BINARY;
 use beamr_term::{Atom, Build, Subtag, Word, atoms};
 use beamr_vm::lower::op::{SegKind, SegSize, Segment, Src};
+use beamr_vm::process::{LARGE, has_room};
 
 use crate::glue;
 use crate::machine::{Ip, M, handlers, plain_error};
@@ -301,6 +302,15 @@ unsafe fn build(regs: &mut Regs, m: &mut M, segs: &[Seg]) -> Result<Word, Result
             return Err(Err(too_large(s, value(m, s.src))));
         }
     }
+    let appends = segs
+        .first()
+        .is_some_and(|s| matches!(s.kind, SegKind::Append | SegKind::PrivateAppend));
+    let bytes = ((total - if appends { sizes[0] } else { 0 }) / 8) as usize;
+    if bytes >= LARGE && !has_room(&regs.ctx, bytes) {
+        let s = segs.iter().zip(sizes.iter()).max_by_key(|s| s.1);
+        let (s, _) = s.unwrap_or((&segs[0], &0));
+        return Err(Err(too_large(s, value(m, s.src))));
+    }
     // Room for what is built (a counted binary and a part of it at most), so that it rarely takes a fragment.
     let live = m.half(5);
     let own = if total <= MAX_HEAP_BINARY as u64 * 8 {
@@ -311,9 +321,6 @@ unsafe fn build(regs: &mut Regs, m: &mut M, segs: &[Seg]) -> Result<Word, Result
     ensure(regs, m, own + m.uint(5), live).map_err(Ok)?;
     // Copying takes its time.
     regs.ctx.bump((total >> 13) as i64);
-    let appends = segs
-        .first()
-        .is_some_and(|s| matches!(s.kind, SegKind::Append | SegKind::PrivateAppend));
     if appends {
         let head = value(m, segs[0].src);
         let extra = total - sizes[0];

@@ -5,8 +5,8 @@ use std::task::Poll;
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::bits::BitsView;
 use beamr_term::etf::{self, DecodeErrorKind, DecodeOptions, EncodeOptions, LocalRef};
-use beamr_term::{Build, Word, atoms, hash};
-use beamr_vm::process::{RefKey, own, resumes, run_walk, slot_of};
+use beamr_term::{Build, Fragment, Word, atoms, hash};
+use beamr_vm::process::{NativeWalk, RefKey, has_room, own, resumes, run_walk, slot_of};
 
 use crate::resources;
 use crate::support::{bad_option, cost, list_items, name, options};
@@ -114,8 +114,12 @@ fn external_size_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     size(ctx, args[0], args[1])
 }
 
-/// Decodes; gives the term and how many bytes it took.
-pub fn decode(ctx: &mut Ctx, bytes: &[u8], safe: bool) -> Result<(Word, usize), Escape> {
+/// Calls `f` with what decoding for the running process takes.
+fn with_options<R>(
+    ctx: &mut Ctx,
+    safe: bool,
+    f: impl FnOnce(&mut Ctx, DecodeOptions<'_>) -> R,
+) -> R {
     let tables = ctx.tables();
     let me = ctx.self_pid();
     let namespace = slot_of(ctx).namespace.id;
@@ -144,16 +148,93 @@ pub fn decode(ctx: &mut Ctx, bytes: &[u8], safe: bool) -> Result<(Word, usize), 
         local,
         ..DecodeOptions::default()
     };
-    match etf::decode(bytes, tables, options, ctx.heap()) {
-        Ok(found) => {
-            ctx.bump(cost(bytes.len()));
-            Ok(found)
-        }
-        Err(e) => Err(match e.kind {
-            DecodeErrorKind::AtomTableFull | DecodeErrorKind::ExportTableFull => ctx.system_limit(),
-            _ => ctx.badarg(),
-        }),
+    f(ctx, options)
+}
+
+fn undecodable(ctx: &mut Ctx, e: etf::DecodeError) -> Escape {
+    match e.kind {
+        DecodeErrorKind::AtomTableFull | DecodeErrorKind::ExportTableFull => ctx.system_limit(),
+        _ => ctx.badarg(),
     }
+}
+
+/// Decodes; gives the term and how many bytes it took.
+pub fn decode(ctx: &mut Ctx, bytes: &[u8], safe: bool) -> Result<(Word, usize), Escape> {
+    let tables = ctx.tables();
+    let decoded = with_options(ctx, safe, |ctx, options| {
+        etf::decode(bytes, tables, options, ctx.heap())
+    });
+    ctx.bump(cost(bytes.len()));
+    decoded.map_err(|e| undecodable(ctx, e))
+}
+
+/// Bytes that are decoded in one go.
+const SHORT: usize = 1 << 14;
+
+/// A long decoding: what is built stays in a fragment of its own until it is complete.
+struct Decoding {
+    decoder: etf::Decoder<Vec<u8>>,
+    fragment: Option<Box<Fragment>>,
+    safe: bool,
+    used: bool,
+}
+
+impl NativeWalk for Decoding {
+    fn step(&mut self, ctx: &mut Ctx, budget: &mut i64) -> Poll<Result<Word, Escape>> {
+        let tables = ctx.tables();
+        let fragment = self
+            .fragment
+            .get_or_insert_with(|| Box::new(Fragment::with_capacity(1 << 12)));
+        let decoder = &mut self.decoder;
+        let done = with_options(ctx, self.safe, |_, options| {
+            decoder.step(tables, options, &mut **fragment, budget)
+        });
+        match done {
+            Poll::Pending if has_room(ctx, fragment.total_used() * 8) => Poll::Pending,
+            Poll::Pending => Poll::Ready(Err(ctx.system_limit())),
+            Poll::Ready(Err(e)) => Poll::Ready(Err(undecodable(ctx, e))),
+            Poll::Ready(Ok((term, n))) => {
+                if let Some(f) = self.fragment.take() {
+                    ctx.heap().adopt(f);
+                }
+                Poll::Ready(Ok(decoded(ctx, term, n, self.used)))
+            }
+        }
+    }
+    fn visit_roots(&mut self, _: &mut dyn FnMut(&mut Word)) {}
+}
+
+fn decoded(ctx: &mut Ctx, term: Word, n: usize, used: bool) -> Word {
+    if used {
+        ctx.tuple(&[term, Word::fixnum(n as i64)])
+    } else {
+        term
+    }
+}
+
+fn binary_to_term(ctx: &mut Ctx, binary: Word, safe: bool, used: bool) -> Result<Word, Escape> {
+    let bytes = bytes_of(ctx, binary)?;
+    let compressed = bytes.get(1) == Some(&80);
+    if bytes.len() < SHORT && !compressed {
+        let (term, n) = decode(ctx, &bytes, safe)?;
+        return Ok(decoded(ctx, term, n, used));
+    }
+    // What a compressed term claims to be is as good as a size.
+    let claimed = match bytes.get(2..6) {
+        Some(&[a, b, c, d]) if compressed => u32::from_be_bytes([a, b, c, d]) as usize,
+        _ => bytes.len(),
+    };
+    if !resumes(ctx) && !has_room(ctx, claimed) {
+        return Err(ctx.system_limit());
+    }
+    run_walk(ctx, |_| {
+        Ok(Decoding {
+            decoder: etf::Decoder::new(bytes.into_owned()),
+            fragment: None,
+            safe,
+            used,
+        })
+    })
 }
 
 fn bytes_of<'a>(ctx: &mut Ctx, w: Word) -> Result<std::borrow::Cow<'a, [u8]>, Escape> {
@@ -165,8 +246,7 @@ fn bytes_of<'a>(ctx: &mut Ctx, w: Word) -> Result<std::borrow::Cow<'a, [u8]>, Es
 
 /// `binary_to_term(Binary)`.
 fn binary_to_term_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let bytes = bytes_of(ctx, args[0])?;
-    Ok(decode(ctx, &bytes, false)?.0)
+    binary_to_term(ctx, args[0], false, false)
 }
 /// `binary_to_term(Binary, Options)`.
 fn binary_to_term_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
@@ -178,13 +258,7 @@ fn binary_to_term_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             _ => return Err(bad_option(ctx)),
         }
     }
-    let bytes = bytes_of(ctx, args[0])?;
-    let (term, n) = decode(ctx, &bytes, safe)?;
-    if used {
-        Ok(ctx.tuple(&[term, Word::fixnum(n as i64)]))
-    } else {
-        Ok(term)
-    }
+    binary_to_term(ctx, args[0], safe, used)
 }
 
 /// `erts_debug:dist_ext_to_term(AtomCache, Binary)`: a term without version byte, with a tuple of cached atoms.

@@ -2,6 +2,7 @@
 
 use beamr_abi::{Ctx, Escape, NativeEntry, NativeFn};
 use beamr_term::{Build, Word, empty_tuple};
+use beamr_vm::process::has_room;
 
 use crate::support::{cost, list_items};
 
@@ -70,7 +71,13 @@ fn list_to_tuple_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 fn arity_argument(ctx: &mut Ctx, w: Word) -> Result<usize, Escape> {
     match w.as_small() {
-        Some(n) if (0..=MAX_ARITY).contains(&n) => Ok(n as usize),
+        Some(n) if (0..=MAX_ARITY).contains(&n) => {
+            if has_room(ctx, n as usize * 8) {
+                Ok(n as usize)
+            } else {
+                Err(ctx.system_limit())
+            }
+        }
         _ => Err(ctx.badarg()),
     }
 }

@@ -6,7 +6,7 @@ use beamr_abi::{Ctx, Escape};
 use beamr_sync::Priority;
 use beamr_term::{Alloc, Word, atoms, maps};
 
-use super::{MaxHeap, own, process, slot_of};
+use super::{MaxHeap, has_room, own, process, slot_of};
 use crate::gc::sizes::{next_size, next_virtual};
 use crate::process::spawn;
 use crate::signal::request::{RequestKind, ask};
@@ -53,6 +53,13 @@ fn size(value: Word) -> Option<usize> {
 /// Flags: `trap_exit`, `error_handler`, `fullsweep_after`, `min_heap_size`, `min_bin_vheap_size`, `max_heap_size`, `priority`,
 /// `message_queue_data`, `save_calls`, `sensitive`, `async_dist`, `scheduler`. (`monitor_nodes` belongs to the distribution.)
 pub fn process_flag(ctx: &mut Ctx, flag: Word, value: Word) -> Result<Word, Escape> {
+    // The next collection makes the heap as large as that.
+    if flag == atoms::MIN_HEAP_SIZE.word()
+        && let Some(n) = size(value)
+        && !has_room(ctx, n.saturating_mul(8))
+    {
+        return Err(ctx.system_limit());
+    }
     if let Some(old) = set(ctx, flag, value) {
         return Ok(old);
     }

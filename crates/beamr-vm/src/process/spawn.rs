@@ -11,7 +11,7 @@ use beamr_term::{Alloc, Atom, Build, Word, atoms};
 
 use super::{
     Carried, Dictionary, MaxHeap, Monitor, MonitorTarget, MonitoredBy, Own, ProcId, Process,
-    RefKey, Slot, copy_term, own, process, slot_of, worker,
+    RefKey, Slot, copy_term, namespace_has_room, own, process, slot_of, worker,
 };
 use crate::engine::Fixed;
 use crate::gc::sizes::DEFAULT_MIN_SIZE;
@@ -237,6 +237,9 @@ pub enum SpawnError {
     /// The process table is full.
     #[error("the process table is full ({0} processes)")]
     TableFull(usize),
+    /// There is no memory for its heap.
+    #[error("no memory for a heap of {0} words")]
+    Memory(usize),
     /// The tenant has all the processes that it may have.
     #[error("namespace {0} has all the processes that it may have")]
     Tenant(u32),
@@ -305,6 +308,11 @@ pub(crate) fn make(
             .unwrap_or_else(|| vm.defaults.fullsweep_after.load(Relaxed) as u16),
         max_size,
     };
+    let words = need.max(min);
+    if !namespace_has_room(namespace, words.saturating_mul(8)) {
+        namespace.process_ended();
+        return Err(SpawnError::Memory(words));
+    }
     let mut heap = new_heap(need, &heap_options);
     // SAFETY: the block has room for the bottom word.
     unsafe {

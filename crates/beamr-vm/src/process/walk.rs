@@ -9,7 +9,7 @@ use std::task::Poll;
 use beamr_abi::{Ctx, Escape, Pending};
 use beamr_term::Word;
 
-use super::{process, slot_of};
+use super::process;
 
 /// Steps of a walk for one reduction.
 const STEPS: i64 = 16;
@@ -62,11 +62,4 @@ pub fn run_walk<W: NativeWalk + 'static>(
 #[inline]
 pub fn resumes(ctx: &Ctx) -> bool {
     process(ctx).walk.is_some()
-}
-
-/// Whether the tenant of the running process may have so many bytes more.
-pub fn has_room(ctx: &Ctx, bytes: usize) -> bool {
-    slot_of(ctx)
-        .namespace
-        .has_room(i64::try_from(bytes).unwrap_or(i64::MAX))
 }

@@ -111,6 +111,9 @@ fn endless_walks_are_killed() {
         "external_size",
         "iolist_size",
         "list_to_binary",
+        "characters",
+        "md5",
+        "crc32",
         "flatten",
     ] {
         let long = spawn(&w, "forever", &[atom(&w, op).word(), Word::fixnum(60)]);
@@ -127,6 +130,83 @@ fn endless_walks_are_killed() {
         assert!(w.vm.run_until_idle(8).idle, "{op}");
         assert_eq!(w.vm.process_count(), 0, "{op}");
     }
+    assert_eq!(w.vm.default_namespace().memory(), 0);
+}
+
+/// Natives over long data give up their slice before they are done, and can be killed then.
+#[test]
+fn long_natives_are_killed() {
+    let w = world();
+    for op in [
+        "append",
+        "reverse",
+        "member",
+        "keyfind",
+        "keymember",
+        "map_keys",
+        "map_values",
+        "map_pairs",
+        "binary_to_term",
+        "term_to_binary",
+        "external_size",
+        "phash2",
+        "iolist_size",
+        "iolist_to_binary",
+        "md5",
+        "characters",
+    ] {
+        let n = depth().max(300_000);
+        let long = spawn(&w, "long", &[atom(&w, op).word(), Word::fixnum(n)]);
+        // Making the data takes its time.
+        assert!(w.vm.run_until_idle(100_000).idle, "{op}");
+        assert!(
+            w.vm.is_alive(long),
+            "{op} ended before it was told to start"
+        );
+        w.vm.send(long, Carried::immediate(atom(&w, "go")));
+        w.vm.run_until_idle(2);
+        assert!(w.vm.is_alive(long), "{op} does not yield");
+        assert!(w.vm.exit(long, Carried::immediate(atoms::KILL)));
+        assert!(w.vm.run_until_idle(16).idle, "{op}");
+        assert_eq!(w.vm.process_count(), 0, "{op}");
+    }
+    assert_eq!(w.vm.default_namespace().memory(), 0);
+}
+
+/// Numbers that ask for more memory than there is get an error, whether a budget or the machine says no.
+#[test]
+fn bombs_are_refused() {
+    let ops = [
+        "zeros",
+        "behind",
+        "sized",
+        "copy",
+        "tuple",
+        "atomics",
+        "counters",
+        "spawn_heap",
+        "flag_heap",
+        "inflate",
+        "shift",
+        "shift_shifted",
+    ];
+    let explode = |w: &World, op: &str, bits: i64| {
+        let got = result(w, "bomb", &[atom(w, op).word(), Word::fixnum(bits)]);
+        assert_eq!(got, "system_limit", "{op} of 2^{} bits", bits.ilog2());
+        assert_eq!(w.vm.process_count(), 0, "{op}");
+    };
+    let w = world();
+    for op in ops {
+        // The largest tuple is no bomb, and a compressed term says at most 4 GB, which a machine may have.
+        if !matches!(op, "tuple" | "inflate") {
+            explode(&w, op, 1 << 49);
+        }
+    }
+    w.vm.default_namespace().set_memory_limit(16 << 20);
+    for op in ops {
+        explode(&w, op, 1 << 31);
+    }
+    assert_eq!(result(&w, "count", &[Word::fixnum(1000)]), "counted");
     assert_eq!(w.vm.default_namespace().memory(), 0);
 }
 

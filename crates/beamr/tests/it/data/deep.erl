@@ -1,6 +1,6 @@
 %% Terms that are very deep, or endless when written out. See deep.rs.
 -module(deep).
--export([run/3, forever/2, count/1, waits/0, flood/2, flooded/1]).
+-export([run/3, forever/2, long/2, bomb/2, count/1, waits/0, flood/2, flooded/1]).
 
 %% A term, made anew at each call.
 make(left, N) -> left(N, []);
@@ -94,6 +94,9 @@ endless(external_size, A, _) -> erlang:external_size(A);
 endless(iolist_size, _, L) -> iolist_size(L);
 endless(list_to_binary, _, L) -> list_to_binary(L);
 endless(list_to_binary_long, _, _) -> list_to_binary(shared_bytes(60, [<<"0123456789">>, 1]));
+endless(characters, _, L) -> unicode:characters_to_list(L, latin1);
+endless(md5, _, L) -> erlang:md5(L);
+endless(crc32, _, L) -> erlang:crc32(L);
 endless(flatten, _, L) -> flatten(L, []).
 
 shared_bytes(0, A) -> A;
@@ -101,6 +104,65 @@ shared_bytes(N, A) -> shared_bytes(N - 1, [A, A]).
 
 flatten([H | T], Acc) -> flatten(H, flatten(T, Acc));
 flatten([], Acc) -> Acc.
+
+%% Natives that take many slices. The data are made, then the process waits to be told.
+long(Op, N) ->
+    Data = data(Op, N),
+    receive go -> native(Op, Data) end.
+
+data(Op, N) when Op =:= keyfind; Op =:= keymember -> pairs(N);
+data(Op, N) when Op =:= map_keys; Op =:= map_values; Op =:= map_pairs -> maps:from_list(pairs(N));
+data(binary_to_term, N) -> term_to_binary(numbers(N));
+data(Op, N) when Op =:= iolist_size; Op =:= iolist_to_binary; Op =:= md5; Op =:= characters -> bytes(N);
+data(_, N) -> numbers(N).
+
+native(append, L) -> L ++ [last];
+native(reverse, L) -> lists:reverse(L, []);
+native(member, L) -> lists:member(none, L);
+native(keyfind, L) -> lists:keyfind(none, 1, L);
+native(keymember, L) -> lists:keymember(none, 1, L);
+native(map_keys, M) -> maps:keys(M);
+native(map_values, M) -> maps:values(M);
+native(map_pairs, M) -> erts_internal:map_next(0, M, []);
+native(binary_to_term, B) -> binary_to_term(B);
+native(term_to_binary, L) -> term_to_binary(L);
+native(external_size, L) -> erlang:external_size(L);
+native(phash2, L) -> erlang:phash2(L);
+native(iolist_size, L) -> iolist_size(L);
+native(iolist_to_binary, L) -> iolist_to_binary(L);
+native(md5, L) -> erlang:md5(L);
+native(characters, L) -> unicode:characters_to_list(L, latin1).
+
+pairs(0) -> [];
+pairs(N) -> [{N, N} | pairs(N - 1)].
+bytes(0) -> [];
+bytes(N) -> [N band 127 | bytes(N - 1)].
+
+%% What a number asks for that nobody can have: the reason of the error, or `made`.
+bomb(Op, N) ->
+    try explode(Op, N) of
+        _ -> made
+    catch
+        error:Reason -> Reason
+    end.
+
+explode(zeros, N) -> <<0:N>>;
+explode(behind, N) -> <<(self_made(10))/binary, 0:N>>;
+explode(sized, N) -> <<1:N/integer-unit:8>>;
+explode(copy, N) -> binary:copy(<<0:8000>>, N div 8000);
+explode(tuple, N) -> erlang:make_tuple(least(N div 64, 16777215), a);
+explode(atomics, N) -> erts_internal:atomics_new(N div 64, 0);
+explode(counters, N) -> erts_internal:counters_new(N div 64);
+explode(spawn_heap, N) -> spawn_opt(erlang, self, [], [{min_heap_size, N div 64}]);
+explode(flag_heap, N) -> process_flag(min_heap_size, N div 64);
+explode(inflate, N) -> binary_to_term(<<131, 80, (least(N div 8, 16#FFFFFFFF)):32, 120, 156, 3, 0, 0, 0, 0, 1>>);
+explode(shift, N) -> 1 bsl N;
+explode(shift_shifted, N) -> (1 bsl (N bsr 20)) bsl N.
+
+least(A, B) when A < B -> A;
+least(_, B) -> B.
+
+self_made(N) -> list_to_binary(bytes(N)).
 
 %% Another process, which must come to its end meanwhile.
 count(0) -> counted;
