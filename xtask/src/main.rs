@@ -5,6 +5,7 @@
 mod demo;
 mod layers;
 mod setup;
+mod soak;
 mod stdlib;
 mod test;
 
@@ -19,6 +20,8 @@ cargo xtask COMMAND
   hostile ARGS   search for module files that harm the VM (`cargo xtask hostile --help`)
   natives        print how many of OTP's natives exist, weighted by their use, and which are missing
   stdlib-compile compile stdlib with OTP's compiler on this VM and on OTP, and compare (`--chroot DIR`, `--beamr PROGRAM`)
+  soak [--minutes N] [--program FILE]
+                 run a concurrency soak whose checker counts, and watch its memory (15 minutes)
   layers         check the arrows between crates
   help           this text";
 
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         Some("hostile") => hostile(&args[1..]),
         Some("natives") => example("beamr-natives", "natives", &[]),
         Some("stdlib-compile") => stdlib::compile(&args[1..]),
+        Some("soak") => soak::soak(&args[1..]),
         Some("layers") => {
             layers::check().map(|n| println!("{n} arrows between crates, all allowed"))
         }

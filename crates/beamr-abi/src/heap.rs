@@ -45,6 +45,12 @@ pub struct Heap {
     pub virtual_limit: usize,
     /// A collection should come at the next safe point.
     pub gc_wanted: bool,
+    /// A collection that takes long is due, and is done by another thread as soon as the process rests; until then what
+    /// does not fit gets a new block ([`Heap::fragments`] keeps the old one).
+    pub outside: bool,
+    /// The first block that became a fragment because a collection was put off: start, end of what had survived a
+    /// collection, end of its terms; null when there is none.
+    pub left: (*mut u64, *mut u64, *mut u64),
     /// Minor collections since the last full sweep.
     pub minor_count: u16,
     /// Minor collections before a full sweep (`fullsweep_after`).
@@ -55,6 +61,8 @@ pub struct Heap {
     pub min_virtual: usize,
     /// `max_heap_size` in words, 0 when unlimited.
     pub max_size: usize,
+    /// Counted binaries that the heap refers to count for `max_size` (`include_shared_binaries`).
+    pub max_with_binaries: bool,
     /// Off-heap weight of the old generation; that of everything younger is `off_heap.overhead`.
     pub old_overhead: usize,
     /// Weight of the old generation above which the next collection is a full sweep.

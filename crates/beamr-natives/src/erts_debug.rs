@@ -13,7 +13,9 @@ use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::header::{REF_ALIAS, REF_MAGIC};
 use beamr_term::{Build, Subtag, Word, atoms, hash};
 use beamr_vm::door::Stream;
+use beamr_vm::process::info::InfoItem;
 use beamr_vm::process::{spawn, vm_of};
+use beamr_vm::rt;
 
 use super::erlang::system::map_of;
 use crate::support::{cost, list_items, name};
@@ -166,24 +168,77 @@ fn lcnt(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(ctx.tuple(&[atoms::ERROR.word(), reason]))
 }
 
-/// `dirty_cpu(What, Arg)`, `dirty_io(What, Arg)`, and `dirty(What, A, B)`: work that tests ask for.
-fn dirty(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let answer = |ctx: &mut Ctx, what: &str| ctx.atom(what);
-    match (name(ctx, args[0]), args[1]) {
-        (Some("scheduler"), w) if name(ctx, w) == Some("type") => answer(ctx, "normal"),
-        (Some("error"), w) => Err(ctx.error(w)),
-        (Some("echo"), w) => Ok(w),
-        (Some("wait"), w) => match w.as_small() {
-            Some(ms) if ms >= 0 => {
-                let t = std::time::Duration::from_millis(ms.min(60_000) as u64);
-                vm_of(ctx).door.pause(t);
-                Ok(atoms::OK.word())
+/// Where the work that a test asks for runs: `scheduler, type`.
+fn kind_of_thread(ctx: &Ctx, wanted: NativeClass) -> &'static str {
+    let vm = vm_of(ctx);
+    match wanted {
+        NativeClass::DirtyCpu if vm.options.dirty_cpu > 0 => "dirty_cpu",
+        NativeClass::DirtyIo if vm.options.dirty_io > 0 => "dirty_io",
+        _ => "normal",
+    }
+}
+
+/// What `dirty/3` and its kin do on the thread that they came to.
+fn work(ctx: &mut Ctx, class: NativeClass, what: Word, arg: Word) -> Result<Word, Escape> {
+    match (name(ctx, what), arg.as_small()) {
+        (Some("scheduler"), _) if name(ctx, arg) == Some("type") => {
+            let kind = kind_of_thread(ctx, class);
+            ctx.atom(kind)
+        }
+        // Only atoms are reasons.
+        (Some("error"), _) if arg.is_atom() => Err(ctx.error(arg)),
+        (Some("copy" | "echo"), _) => Ok(arg),
+        (Some("wait"), Some(ms)) if ms >= 0 => {
+            let t = std::time::Duration::from_millis(ms.min(60_000) as u64);
+            vm_of(ctx).door.pause(t);
+            Ok(atoms::OK.word())
+        }
+        (Some("reschedule"), Some(n)) if (0..=1000).contains(&n) => Ok(atoms::OK.word()),
+        (Some("alive_waitexiting"), _) if arg.is_local_pid() => {
+            let me = ctx.self_pid();
+            let alive = ctx.atom("alive")?;
+            let message = ctx.tuple(&[alive, me]);
+            rt::send(ctx, arg, message).map_err(|p| ctx.escape(p))?;
+            let vm = vm_of(ctx).clone();
+            while vm.is_alive(me) {
+                vm.door.pause(std::time::Duration::from_millis(10));
             }
-            _ => Err(ctx.badarg()),
-        },
-        (Some("reschedule"), _) => Ok(atoms::OK.word()),
+            vm.door.pause(std::time::Duration::from_millis(1000));
+            Ok(atoms::OK.word())
+        }
         _ => Err(ctx.badarg()),
     }
+}
+
+/// `dirty_cpu(What, Arg)`.
+fn dirty_cpu_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    work(ctx, NativeClass::DirtyCpu, args[0], args[1])
+}
+/// `dirty_io(What, Arg)`.
+fn dirty_io_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    work(ctx, NativeClass::DirtyIo, args[0], args[1])
+}
+fn dirty_cpu_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    work(ctx, NativeClass::DirtyCpu, args[1], args[2])
+}
+fn dirty_io_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    work(ctx, NativeClass::DirtyIo, args[1], args[2])
+}
+/// `dirty(Where, What, Arg)` on another thread: the continuation shows as the function itself.
+static DIRTY_CPU: NativeEntry =
+    NativeEntry::new("erts_debug", "dirty", 3, dirty_cpu_3).class(NativeClass::DirtyCpu);
+static DIRTY_IO: NativeEntry =
+    NativeEntry::new("erts_debug", "dirty", 3, dirty_io_3).class(NativeClass::DirtyIo);
+
+/// `dirty(normal | dirty_cpu | dirty_io, What, Arg)`.
+fn dirty_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let entry = match name(ctx, args[0]) {
+        Some("normal") => return work(ctx, NativeClass::Plain, args[1], args[2]),
+        Some("dirty_cpu") => &DIRTY_CPU,
+        Some("dirty_io") => &DIRTY_IO,
+        _ => return Err(ctx.badarg()),
+    };
+    Err(ctx.trap(beamr_abi::TrapTarget::Native(entry), args))
 }
 
 // ---- internal state
@@ -221,6 +276,7 @@ fn get_internal_state_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
                 v.subtag() == Some(Subtag::Ref) && v.header().arity() == REF_MAGIC,
             )),
             Some("binary_info") => binary_info(ctx, *v),
+            Some("process_status") if v.is_local_pid() => process_status(ctx, *v),
             _ => Err(ctx.badarg()),
         };
     }
@@ -240,12 +296,52 @@ fn get_internal_state_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         }
         Some("flxctr_memory_usage") => ctx.atom("notsup"),
         Some("processes") => Ok(spawn::processes(ctx)),
+        Some("processes_bif_info") => processes_bif_info(ctx),
+        Some("process_info_args") => {
+            let tables = ctx.tables();
+            let mut names = Vec::new();
+            for i in InfoItem::ALL {
+                let atom = ctx.atom(i.name())?;
+                if InfoItem::parse(tables, atom).is_some() {
+                    names.push(atom);
+                }
+            }
+            Ok(ctx.list(names))
+        }
+        Some("memory") => {
+            let Ok(memory) = ctx.tables().exports.id(atoms::ERLANG, atoms::MEMORY, 0) else {
+                return Err(ctx.system_limit());
+            };
+            Err(ctx.trap(beamr_abi::TrapTarget::Export(memory), &[]))
+        }
+        Some("stack_check") => Ok(Word::fixnum(vm_of(ctx).options.thread_stack as i64)),
         Some("force_heap_frags") => Ok(Word::FALSE),
         Some("nbalance" | "check_io_debug" | "max_atom_out_cache_index") => Ok(Word::fixnum(0)),
         Some("monitoring_nodes" | "node_and_dist_references") => Ok(Word::NIL),
         Some("check_no_empty_boxed_non_literal_on_heap") => Ok(atoms::OK.word()),
         Some("min_unique_monotonic_integer" | "min_unique_integer") => Ok(ctx.integer(i64::MIN)),
         _ => Err(ctx.badarg()),
+    }
+}
+
+/// What `processes/0` costs: min_start_reds, tab_chunks, tab_chunks_size, tab_indices_per_red, free_term_proc_reds,
+/// term_procs_per_red, term_procs_max_reds, conses_per_red, debug_level.
+fn processes_bif_info(ctx: &mut Ctx) -> Result<Word, Escape> {
+    let tag = ctx.atom("ptab_list_bif_info")?;
+    // The list is made in one go: one chunk, of everything.
+    let size = vm_of(ctx).process_limit() as i64;
+    let mut t = vec![tag];
+    t.extend([100, 1, size, 25, 10, 10, 1000, 10, 0].map(Word::fixnum));
+    Ok(ctx.tuple(&t))
+}
+
+/// `{process_status, Pid}`: `undefined` when nothing is left of it, `exiting` while its exit procedure runs.
+fn process_status(ctx: &mut Ctx, pid: Word) -> Result<Word, Escape> {
+    let vm = vm_of(ctx);
+    if vm.is_alive(pid) {
+        ctx.atom("alive")
+    } else {
+        Ok(atoms::UNDEFINED.word())
     }
 }
 
@@ -262,6 +358,11 @@ fn binary_info(ctx: &mut Ctx, w: Word) -> Result<Word, Escape> {
     let size = Word::fixnum(v.bit_size.div_ceil(8) as i64);
     let binary = ctx.tuple(&[atoms::BINARY.word(), size]);
     Ok(ctx.tuple(&[tag, size, binary, Word::fixnum(0)]))
+}
+
+static WAITED: NativeEntry = NativeEntry::new("erts_debug", "waited", 0, waited_0);
+fn waited_0(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    Ok(atoms::OK.word())
 }
 
 /// `set_internal_state(What, Value)`: the value before.
@@ -288,13 +389,24 @@ fn set_internal_state_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             vm_of(ctx).door.pause(t);
             Ok(Word::TRUE)
         }
+        (Some("multizero_timeout_in_timeout"), Some(ms)) if ms >= 0 => {
+            let me = ctx.self_pid();
+            let done = ctx.atom("multizero_timeout_in_timeout_done")?;
+            let time = beamr_vm::timer::TimerTime::In(ms as u64);
+            beamr_vm::timer::start_timer(ctx, time, me, done, false)?;
+            Ok(Word::TRUE)
+        }
         (Some("force_gc"), _) => {
             let alive = beamr_vm::signal::request::garbage_collect(ctx, value, true)?;
             Ok(Word::boolean(alive))
         }
         (Some("wait"), _) => match name(ctx, value) {
+            // What is waited for is done at once here; others get their turn, as in OTP.
             Some("deallocations" | "timer_cancellations" | "aux_work" | "thread_progress") => {
-                Ok(atoms::OK.word())
+                Err(ctx.escape(Pending::YieldTo {
+                    target: beamr_abi::TrapTarget::Native(&WAITED),
+                    args: Vec::new(),
+                }))
             }
             _ => Err(ctx.badarg()),
         },
@@ -317,7 +429,9 @@ fn set_internal_state_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             _ => Err(ctx.badarg()),
         },
         (Some("process_uniq_counter"), _) if value.is_integer() => Ok(atoms::OK.word()),
-        (Some("gc_state" | "proc_sig_buffers"), _) => Ok(Word::boolean(value != Word::TRUE)),
+        (Some("gc_state"), _) => Ok(Word::boolean(value != Word::TRUE)),
+        // Every queue takes signals of many senders at once.
+        (Some("proc_sig_buffers"), _) => Ok(Word::TRUE),
         (Some("ets_force_trap"), _) => Ok(atoms::NOTSUP.word()),
         // Ordered tables are one tree: there is nothing to split or join.
         (Some("ets_force_split" | "ets_debug_random_split_join"), _) => Ok(atoms::OK.word()),
@@ -461,9 +575,9 @@ pub const TABLE: &[NativeEntry] = &[
     row("lcnt_control", 2, lcnt),
     row("lcnt_collect", 0, lcnt),
     row("lcnt_clear", 0, lcnt),
-    row("dirty_cpu", 2, dirty).class(NativeClass::DirtyCpu),
-    row("dirty_io", 2, dirty).class(NativeClass::DirtyIo),
-    row("dirty", 3, dirty),
+    row("dirty_cpu", 2, dirty_cpu_2).class(NativeClass::DirtyCpu),
+    row("dirty_io", 2, dirty_io_2).class(NativeClass::DirtyIo),
+    row("dirty", 3, dirty_3),
     row("get_internal_state", 1, get_internal_state_1),
     row("set_internal_state", 2, set_internal_state_2),
     row("unaligned_bitstring", 2, unaligned_bitstring_2).releases(ReleaseSpan::since(29)),

@@ -230,25 +230,30 @@ impl IdleSet {
     /// After putting a task where any worker finds it: wakes one that sleeps, if any.
     #[inline]
     pub fn wake_one(&self) -> Option<usize> {
+        self.wake_one_below(self.unparkers.len())
+    }
+
+    /// As [`IdleSet::wake_one`], but only workers whose number is less than `limit`: the others may sleep and run nothing.
+    #[inline]
+    pub fn wake_one_below(&self, limit: usize) -> Option<usize> {
         // Pairs with the fence of `announce`.
         fence(Ordering::SeqCst);
         for (place, word) in self.words.iter().enumerate() {
-            let mut bits = word.load(Ordering::Relaxed);
+            let allowed = match limit.saturating_sub(place * 64) {
+                0 => break,
+                n if n >= 64 => u64::MAX,
+                n => (1 << n) - 1,
+            };
+            let mut bits = word.load(Ordering::Relaxed) & allowed;
             while bits != 0 {
                 let bit = bits.trailing_zeros();
-                match word.compare_exchange_weak(
-                    bits,
-                    bits & !(1 << bit),
-                    Ordering::AcqRel,
-                    Ordering::Relaxed,
-                ) {
-                    Ok(_) => {
-                        let worker = place * 64 + bit as usize;
-                        self.unparkers[worker].unpark();
-                        return Some(worker);
-                    }
-                    Err(now) => bits = now,
+                // Only who takes the bit out unparks.
+                if word.fetch_and(!(1 << bit), Ordering::AcqRel) & (1 << bit) != 0 {
+                    let worker = place * 64 + bit as usize;
+                    self.unparkers[worker].unpark();
+                    return Some(worker);
                 }
+                bits = word.load(Ordering::Relaxed) & allowed;
             }
         }
         None

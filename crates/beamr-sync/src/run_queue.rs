@@ -202,6 +202,24 @@ impl<T: Task> Level<T> {
         self.len += 1;
     }
 
+    /// Takes out the first task that `wanted` wants.
+    fn take(&mut self, wanted: &impl Fn(&T) -> bool) -> Option<(bool, T)> {
+        for turn in 0..self.turns.len() {
+            let lane = &mut self.lanes[self.turns[turn] as usize];
+            let Some(at) = lane.ring.iter().position(|e| wanted(&e.task)) else {
+                continue;
+            };
+            let entry = lane.ring.remove(at)?;
+            if lane.ring.is_empty() {
+                // Its lane number stays with the tenant.
+                self.turns.remove(turn);
+            }
+            self.len -= 1;
+            return Some((entry.low, entry.task));
+        }
+        None
+    }
+
     fn pop(&mut self) -> Option<(bool, T)> {
         loop {
             let number = *self.turns.front()?;
@@ -366,6 +384,28 @@ impl<T: Task> RunQueue<T> {
         let (priority, task) = levels.pop()?;
         self.count(priority, -1);
         Some((priority, task))
+    }
+
+    /// Moves a task that waits with a lesser priority to the end of those of priority `to`. False when it is not here, or
+    /// is as urgent already. Looks at every task of lesser priority: for the rare case that somebody more urgent waits for it.
+    pub fn raise(&self, to: Priority, wanted: impl Fn(&T) -> bool) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut levels = self.levels.lock();
+        for from in [Priority::High, Priority::Normal] {
+            if from <= to {
+                continue;
+            }
+            if let Some((low, task)) = levels.level(from).take(&wanted) {
+                let from = if low { Priority::Low } else { from };
+                levels.push(to, task);
+                self.count(from, -1);
+                self.count(to, 1);
+                return true;
+            }
+        }
+        false
     }
 
     /// Takes about half of what may be stolen, at most [`STEAL_AT_MOST`], the most urgent first, and appends

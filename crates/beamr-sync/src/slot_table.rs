@@ -4,9 +4,9 @@
 //!
 //! The capacity is a power of two, 2^k. An identifier is a number below 2^60 whose low k bits are
 //! the index of the slot and whose high bits are the slot's generation. Fresh slots are handed
-//! out in order, and only when all have been used once the freed ones come again, the one that was
-//! freed first first, each with its next generation. So identifiers come 0, 1, 2, ..., the second
-//! round goes on at the capacity, and an identifier is never used twice.
+//! out in order; when many have been used once ([`FIRST_ROUND`]) the freed ones come again, the one that was
+//! freed first first, each with its next generation. So identifiers come 0, 1, 2, ..., those of the second
+//! round lie above the capacity, and an identifier is never used twice.
 //!
 //! Slots live in chunks that are allocated when first needed and never move or go away before the
 //! table does.
@@ -48,6 +48,10 @@ use std::ptr;
 /// Slots per chunk (16 bytes each): 16 KiB, so that a small VM pays for one.
 const CHUNK_SLOTS: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = if cfg!(loom) { 0 } else { 10 };
+
+/// As many slots are handed out before any comes again, whatever is free; beyond that a fresh one is taken only while
+/// more than half of all are in use. So a table of few entries at a time stays small, and a slot still rests long.
+const FIRST_ROUND: usize = 1 << 16;
 
 /// The highest index width, as wide as OTP's largest process limit.
 const MAX_INDEX_BITS: u32 = 27;
@@ -211,6 +215,13 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
         self.limit
     }
 
+    /// Bytes of memory that its slots take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let slots = self.fresh.load(Ordering::Relaxed);
+        slots.next_multiple_of(CHUNK_SLOTS) * size_of::<Slot<T>>()
+    }
+
     /// How many entries live or are reserved.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -266,7 +277,9 @@ impl<T: Send + Sync + 'static> SlotTable<T> {
         if free.used >= self.limit {
             return Err(TableFull { limit: self.limit });
         }
-        let id = if free.fresh < 1 << self.index_bits {
+        let room = free.fresh < 1 << self.index_bits;
+        let fresh = free.fresh < FIRST_ROUND || free.fresh / 2 < free.used || free.first == NIL;
+        let id = if room && fresh {
             let index = free.fresh;
             if index.is_multiple_of(CHUNK_SLOTS) {
                 self.add_chunk(index >> CHUNK_BITS);

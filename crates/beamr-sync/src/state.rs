@@ -337,8 +337,8 @@ impl ProcState {
         })
     }
 
-    /// The dirty thread has put the body back into the slot. When the process died meanwhile
-    /// ([`EndDirty::Orphan`]) nobody else looks there: the caller takes the body out and frees it.
+    /// The dirty thread has put the body back into the slot, and the process goes on with what the call gave. When the
+    /// process died meanwhile ([`EndDirty::Orphan`]) nobody else looks there: the caller takes the body out and frees it.
     pub fn end_dirty(&self) -> EndDirty {
         self.transition(|word| {
             debug_assert_ne!(word & DIRTY, 0, "no body is away");
@@ -349,6 +349,21 @@ impl ProcState {
                 WAITING if blocked(back) => (back | READY, EndDirty::Nothing),
                 WAITING => (back & !PHASE | QUEUED | READY, EndDirty::Enqueue),
                 _ => (back | READY, EndDirty::Nothing),
+            }
+        })
+    }
+
+    /// As [`ProcState::end_dirty`] for a process that had nothing to do when its body went away (it was collected while
+    /// it waited): it is run for what waits for the body, but is not made ready.
+    pub fn end_dirty_idle(&self) -> EndDirty {
+        self.transition(|word| {
+            debug_assert_ne!(word & DIRTY, 0, "no body is away");
+            let back = word & !DIRTY;
+            match word & PHASE {
+                EXITED => (back, EndDirty::Orphan),
+                WAITING => (back & !PHASE | QUEUED, EndDirty::Enqueue),
+                // A runner that saw no body must look again.
+                _ => (back | NOTIFIED, EndDirty::Nothing),
             }
         })
     }

@@ -274,6 +274,20 @@ impl Fragment {
             next: None,
         }
     }
+    /// Takes a block over: `start..top` holds complete terms, `end` is its end.
+    ///
+    /// # Safety
+    /// The block came from the global allocator with the layout of an array of words, is nobody else's, and its terms refer
+    /// only to what terms of a fragment may refer to, or belong to a heap that keeps the fragment.
+    pub unsafe fn from_block(start: *mut u64, top: *mut u64, end: *mut u64) -> Fragment {
+        Fragment {
+            start,
+            top,
+            end,
+            off_heap: OffHeap::default(),
+            next: None,
+        }
+    }
     /// Words in use in this block (not the chain).
     pub fn used(&self) -> usize {
         (self.top as usize - self.start as usize) / 8

@@ -366,7 +366,7 @@ predefined! {
     MAP = "map", REFERENCE = "reference", HEAP = "heap", OLD_HEAP_SIZE = "old_heap_size", HEAP_BLOCK_SIZE = "heap_block_size", RECENT_SIZE = "recent_size",
     MBUF_SIZE = "mbuf_size", ASYNC_DIST = "async_dist", MONITOR_NODES = "monitor_nodes", PARENT = "parent", LABEL = "label", SPAWN_REPLY = "spawn_reply",
     YES = "yes", NO = "no", START = "start", LOG = "log", LOGGER = "logger", EMULATOR = "emulator", SMP = "smp", CANCELLED = "cancelled", VALUE = "value",
-    UNIT = "unit", INVALID = "invalid", NO_FLOAT = "no_float", BADFIELD = "badfield", NOVALUE = "novalue",
+    UNIT = "unit", INVALID = "invalid", NO_FLOAT = "no_float", BADFIELD = "badfield", NOVALUE = "novalue", RECEIVE = "receive",
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub use alloc::{Alloc, Build, Fragment};
 pub use atom::{Atom, AtomEntry, AtomError, AtomTable, MAX_ATOM_CHARS, atoms};
 pub use header::{Header, Subtag};
 pub use literal::{Leaving, LiteralArea, LiteralBuilder, LiteralError, empty_tuple, is_literal};
-pub use off_heap::{Binary, BinaryRef, NodeEntry, OffHeap, Resource, ResourceRef};
+pub use off_heap::{Binary, BinaryCount, BinaryRef, NodeEntry, OffHeap, Resource, ResourceRef};
 pub use owned::{OwnedTerm, TooLarge, TransferError};
 pub use tables::{
     ExportId, ExportTable, FunEntry, FunTable, Release, TableFull, Tables, Unregistered,

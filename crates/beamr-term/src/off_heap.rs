@@ -7,7 +7,7 @@
 use std::alloc::{Layout, alloc, dealloc, realloc};
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use crate::atom::Atom;
 use crate::header::{Header, Subtag};
@@ -26,6 +26,7 @@ pub struct NodeEntry {
 #[repr(C)]
 pub struct Binary {
     count: AtomicUsize,
+    /// Bytes, and the mark [`COUNTED`].
     capacity: usize,
     used_bits: AtomicU64,
 }
@@ -38,11 +39,57 @@ unsafe impl Send for BinaryRef {}
 // SAFETY: as above.
 unsafe impl Sync for BinaryRef {}
 
+/// Bytes of counted binaries that the threads of one VM have made and not freed. A thread counts where it was told
+/// ([`BinaryCount::here`]); what one thread makes another may free, so that only the sum over a VM's threads says something.
+#[derive(Debug, Default)]
+pub struct BinaryCount(AtomicI64);
+
+thread_local! {
+    static HERE: std::cell::Cell<*const BinaryCount> = const { std::cell::Cell::new(std::ptr::null()) };
+}
+
+impl BinaryCount {
+    /// Makes the calling thread count here from now on, or nowhere (null). Gives where it counted before.
+    ///
+    /// # Safety
+    /// The counter stays alive until the thread counts elsewhere or ends.
+    pub unsafe fn here(counter: *const BinaryCount) -> *const BinaryCount {
+        HERE.replace(counter)
+    }
+    /// The bytes.
+    pub fn bytes(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    /// Adds; the block says whether it was counted.
+    fn add(bytes: i64) -> bool {
+        let p = HERE.get();
+        if p.is_null() {
+            return false;
+        }
+        // SAFETY: see `here`.
+        unsafe { (*p).0.fetch_add(bytes, Ordering::Relaxed) };
+        true
+    }
+}
+
+/// In [`Binary::capacity`]: the block was counted when it was made.
+const COUNTED: usize = 1 << (usize::BITS - 1);
+
 const HEAD: usize = std::mem::size_of::<Binary>();
 
 fn layout(capacity: usize) -> Layout {
     // Capacities come from sizes that were checked against the release's limits (below 2^60).
     Layout::from_size_align(HEAD + capacity, 16).unwrap_or_else(|_| std::process::abort())
+}
+
+/// The capacity with the mark of a counted block.
+#[inline]
+fn counted(capacity: usize) -> usize {
+    if BinaryCount::add((capacity + HEAD) as i64) {
+        capacity | COUNTED
+    } else {
+        capacity
+    }
 }
 
 impl BinaryRef {
@@ -59,7 +106,7 @@ impl BinaryRef {
             };
             p.as_ptr().write(Binary {
                 count: AtomicUsize::new(1),
-                capacity,
+                capacity: counted(capacity),
                 used_bits: AtomicU64::new(used_bits),
             });
             BinaryRef(p)
@@ -76,7 +123,7 @@ impl BinaryRef {
             };
             p.as_ptr().write(Binary {
                 count: AtomicUsize::new(1),
-                capacity: bytes.len(),
+                capacity: counted(bytes.len()),
                 used_bits: AtomicU64::new(bytes.len() as u64 * 8),
             });
             let b = BinaryRef(p);
@@ -94,7 +141,7 @@ impl BinaryRef {
     #[inline]
     pub fn capacity(&self) -> usize {
         // SAFETY: the block is alive while a count is held.
-        unsafe { self.0.as_ref().capacity }
+        unsafe { self.0.as_ref().capacity & !COUNTED }
     }
     /// How many counts exist.
     #[inline]
@@ -137,12 +184,15 @@ impl BinaryRef {
         std::mem::forget(self);
         // SAFETY: sole owner; old layout from the block's own capacity; new bytes are zeroed.
         unsafe {
-            let old = (*p).capacity;
+            let (old, mark) = ((*p).capacity & !COUNTED, (*p).capacity & COUNTED);
+            if mark != 0 {
+                BinaryCount::add((capacity - old) as i64);
+            }
             let q = realloc(p.cast(), layout(old), HEAD + capacity).cast::<Binary>();
             let Some(q) = std::ptr::NonNull::new(q) else {
                 std::alloc::handle_alloc_error(layout(capacity))
             };
-            (*q.as_ptr()).capacity = capacity;
+            (*q.as_ptr()).capacity = capacity | mark;
             let b = BinaryRef(q);
             std::ptr::write_bytes(b.data().add(old), 0, capacity - old);
             b
@@ -189,7 +239,11 @@ impl Drop for BinaryRef {
         unsafe {
             if (*p).count.fetch_sub(1, Ordering::Release) == 1 {
                 std::sync::atomic::fence(Ordering::Acquire);
-                dealloc(p.cast(), layout((*p).capacity));
+                let capacity = (*p).capacity & !COUNTED;
+                if (*p).capacity & COUNTED != 0 {
+                    BinaryCount::add(-((capacity + HEAD) as i64));
+                }
+                dealloc(p.cast(), layout(capacity));
             }
         }
     }

@@ -18,6 +18,7 @@ pub struct Namespace {
     processes: AtomicI64,
     process_limit: AtomicI64,
     memory: AtomicI64,
+    off_heap: AtomicI64,
     memory_limit: AtomicI64,
     reductions: AtomicU64,
     weight: AtomicU32,
@@ -40,6 +41,7 @@ impl Namespace {
             processes: AtomicI64::new(0),
             process_limit: AtomicI64::new(i64::MAX),
             memory: AtomicI64::new(0),
+            off_heap: AtomicI64::new(0),
             memory_limit: AtomicI64::new(i64::MAX),
             reductions: AtomicU64::new(0),
             weight: AtomicU32::new(1),
@@ -50,6 +52,14 @@ impl Namespace {
     pub fn charge_memory(&self, bytes: isize) -> bool {
         let now = self.memory.fetch_add(bytes as i64, Ordering::Relaxed) + bytes as i64;
         bytes <= 0 || now <= self.memory_limit.load(Ordering::Relaxed)
+    }
+    /// Notes how much of the charged memory is that of counted binaries (each counted by every heap that refers to it).
+    pub(crate) fn note_off_heap(&self, bytes: isize) {
+        self.off_heap.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+    /// Bytes charged for counted binaries.
+    pub fn off_heap(&self) -> i64 {
+        self.off_heap.load(Ordering::Relaxed)
     }
     /// Whether so many bytes more are within the budget; what shrinks always is.
     pub fn has_room(&self, bytes: i64) -> bool {

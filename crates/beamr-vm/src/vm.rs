@@ -24,6 +24,8 @@ use crate::process::{Carried, MaxHeap, ProcId, Runnable, Slot};
 use crate::registry::Registry;
 use crate::rt::ProcessSide;
 use crate::sched::dirty::DirtyPools;
+use crate::sched::online::Online;
+use crate::sched::stats::{Totals, WorkerStats};
 use crate::sched::threads::{DEFAULT_WORKERS, Threads};
 use crate::sched::{Turn, Worker};
 use crate::signal::{ExitKind, Signal, handle, push};
@@ -50,6 +52,8 @@ pub struct VmOptions {
     pub max_heap_size: (usize, MaxHeap),
     /// Stack size of worker and dirty threads in bytes.
     pub thread_stack: usize,
+    /// Abnormal exits are noted for the host even when nobody asked for them before ([`Vm::exits`]).
+    pub notes_abnormal_exits: bool,
     /// Checks the whole heap of a process whenever it stops ([`crate::gc::verify`]) and panics when it is
     /// not well formed: for tests of the VM itself, slow.
     pub verify_heaps: bool,
@@ -67,6 +71,7 @@ impl Default for VmOptions {
             fullsweep_after: 65535,
             max_heap_size: (0, MaxHeap::default()),
             thread_stack: 8 << 20,
+            notes_abnormal_exits: true,
             verify_heaps: false,
         }
     }
@@ -117,6 +122,7 @@ pub struct VmParts {
 pub(crate) struct WorkerShared {
     pub queue: RunQueue<Runnable>,
     pub wheel: SharedWheel<TimerEvent>,
+    pub stats: WorkerStats,
 }
 
 /// Sends to a port or another node, on behalf of the running process.
@@ -235,6 +241,10 @@ pub struct Vm {
     pub(crate) domain: Domain,
     pub(crate) workers: Box<[WorkerShared]>,
     pub(crate) idle: IdleSet,
+    /// How many workers run processes.
+    pub online: Online,
+    /// What dirty threads and other threads did.
+    pub(crate) elsewhere: WorkerStats,
     pub(crate) message_timers: MessageTimers,
     pub(crate) dirty: DirtyPools,
     pub(crate) literals: Literals,
@@ -244,6 +254,7 @@ pub struct Vm {
     pub(crate) threads: Threads,
     cooperative: Mutex<Option<Turn>>,
     started_ns: i64,
+    offset_ns: i64,
     refs: AtomicU64,
     uniques: AtomicU64,
     monotonic: AtomicU64,
@@ -358,15 +369,19 @@ impl Vm {
             .map(|_| beamr_sync::Parker::new())
             .collect();
         let started_ns = parts.door.monotonic_time();
+        let offset_ns = parts.door.system_time();
         let vm = Arc::new(Vm {
             processes: SlotTable::new(&domain, options.process_limit),
             workers: (0..queues)
                 .map(|_| WorkerShared {
                     queue: RunQueue::new(),
                     wheel: SharedWheel::new(0),
+                    stats: WorkerStats::default(),
                 })
                 .collect(),
             idle: IdleSet::new(parkers.iter().map(|p| p.unparker())),
+            online: Online::new(options.workers),
+            elsewhere: WorkerStats::default(),
             domain,
             dirty: DirtyPools::new(),
             literals: Literals::default(),
@@ -393,6 +408,7 @@ impl Vm {
             threads: Threads::default(),
             cooperative: Mutex::new(None),
             started_ns,
+            offset_ns,
             refs: AtomicU64::new(0),
             uniques: AtomicU64::new(0),
             monotonic: AtomicU64::new(0),
@@ -408,10 +424,6 @@ impl Vm {
                 return Err(e);
             }
         }
-        if let Err(e) = vm.dirty.start(&vm) {
-            vm.shutdown();
-            return Err(e);
-        }
         Ok(vm)
     }
     /// A worker structure for a thread that is none: for the host's calls.
@@ -425,11 +437,37 @@ impl Vm {
     }
     /// Microseconds since 1970.
     pub fn system_time_us(&self) -> i64 {
-        self.door.system_time() / 1000
+        self.system_ns() / 1000
     }
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970: the monotonic clock with the offset of when the VM was made (no time warp).
     pub fn system_ns(&self) -> i64 {
-        self.door.system_time()
+        self.monotonic_ns() as i64 + self.offset_ns
+    }
+    /// Nanoseconds between [`Vm::monotonic_ns`] and [`Vm::system_ns`].
+    pub fn time_offset_ns(&self) -> i64 {
+        self.offset_ns
+    }
+    /// How many message timers run, and bytes of one.
+    pub fn message_timers(&self) -> (usize, usize) {
+        (self.message_timers.len(), MessageTimers::BYTES)
+    }
+    /// What workers and other threads did since the VM was made.
+    pub fn totals(&self) -> Totals {
+        let all = self.workers.iter().map(|w| &w.stats);
+        Totals::of(all.chain([&self.elsewhere]))
+    }
+    /// Nanoseconds that each worker has slept, with sleeps that last, at `now` of [`Vm::monotonic_ns`].
+    pub fn slept_ns(&self, now: u64) -> Vec<u64> {
+        self.workers.iter().map(|w| w.stats.slept(now)).collect()
+    }
+    /// How many processes wait in the run queue of each worker, then for dirty CPU and dirty I/O threads.
+    pub fn run_queue_lens(&self) -> (Vec<usize>, usize, usize) {
+        let (cpu, io) = self.dirty.waiting();
+        (
+            self.workers.iter().map(|w| w.queue.len()).collect(),
+            cpu,
+            io,
+        )
     }
     /// A block of reference numbers.
     pub(crate) fn take_refs(&self, n: u64) -> u64 {
@@ -446,7 +484,7 @@ impl Vm {
         if self.workers.len() == 1 {
             return 0;
         }
-        self.next_queue.fetch_add(1, Ordering::Relaxed) as usize % self.workers.len()
+        self.next_queue.fetch_add(1, Ordering::Relaxed) as usize % self.online.active()
     }
     pub(crate) fn wake_for_timer(&self, worker: usize) {
         if worker < self.idle.workers() {
@@ -532,6 +570,10 @@ impl Vm {
     /// How many processes live.
     pub fn process_count(&self) -> usize {
         self.processes.len()
+    }
+    /// Bytes of the process table.
+    pub fn process_table_bytes(&self) -> usize {
+        self.processes.bytes()
     }
     /// How many processes may live.
     pub fn process_limit(&self) -> usize {

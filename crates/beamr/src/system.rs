@@ -128,6 +128,11 @@ impl System {
             },
             VmOptions {
                 workers: options.workers,
+                // A program asks for the exit of its first process only.
+                notes_abnormal_exits: !options.halt_exits,
+                // As OTP: as many for computing as there are schedulers, ten for files. They start when they are needed.
+                dirty_cpu: options.workers,
+                dirty_io: if options.workers > 0 { 10 } else { 0 },
                 ..VmOptions::default()
             },
         )?;

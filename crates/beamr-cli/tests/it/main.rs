@@ -8,6 +8,7 @@ mod files;
 mod io;
 mod log;
 mod run;
+mod sched;
 mod targets;
 mod usage;
 

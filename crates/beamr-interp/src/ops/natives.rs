@@ -87,6 +87,12 @@ handlers! {
             return m.resume(pos);
         }
         m.load();
+if (*m.body()).heap.outside {
+            // A collection was put off: the caller sees it done.
+            let to = if L::BODY { m.ip.add(4) } else { m.pop() };
+            save_process(m.p, m.e, m.htop, to, 1);
+            return m.stop(crate::machine::STOP_PREEMPTED);
+        }
         if L::BODY {
             m.next(4)
         } else {

@@ -63,6 +63,11 @@ fn spawn_request_abandon_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape>
 
 // ---- sending
 
+/// Whether this release has messages of priority.
+fn has_priorities(ctx: &Ctx) -> bool {
+    ctx.tables().release.0 >= 28
+}
+
 fn do_send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Escape> {
     rt::send(ctx, to, message).map_err(|p| ctx.escape(p))
 }
@@ -75,12 +80,19 @@ fn send_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `send(Dest, Message, Options)`.
 fn send_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let mut priority = false;
     for option in options(ctx, args[2])? {
-        if !matches!(option.as_atom(), Some(atoms::NOSUSPEND | atoms::NOCONNECT)) {
-            return Err(bad_option(ctx));
+        match option.as_atom() {
+            Some(atoms::NOSUSPEND | atoms::NOCONNECT) => {}
+            Some(atoms::PRIORITY) if has_priorities(ctx) => priority = true,
+            _ => return Err(bad_option(ctx)),
         }
     }
-    do_send(ctx, args[0], args[1])?;
+    if priority {
+        rt::send_with_priority(ctx, args[0], args[1]).map_err(|p| ctx.escape(p))?;
+    } else {
+        do_send(ctx, args[0], args[1])?;
+    }
     Ok(atoms::OK.word())
 }
 
@@ -100,7 +112,15 @@ fn unlink_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `exit(PidOrPort, Reason)`.
 fn exit_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    signal::link::exit_signal(ctx, args[0], args[1])?;
+    send_exit(ctx, args, false)
+}
+
+fn send_exit(ctx: &mut Ctx, args: &[Word], priority: bool) -> Result<Word, Escape> {
+    if args[0].is_reference() && has_priorities(ctx) {
+        signal::link::exit_alias(ctx, args[0], args[1], priority)?;
+    } else {
+        signal::link::exit_signal(ctx, args[0], args[1])?;
+    }
     Ok(Word::TRUE)
 }
 
@@ -137,6 +157,9 @@ fn monitor_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let Some(options) = signal::monitor::monitor_options(args[2]) else {
         return Err(bad_option(ctx));
     };
+    if options.priority && !has_priorities(ctx) {
+        return Err(bad_option(ctx));
+    }
     let what = monitored(ctx, args[0], args[1])?;
     Ok(signal::monitor::monitor(ctx, what, options))
 }
@@ -165,12 +188,17 @@ fn demonitor_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `alias(Options)`.
 fn alias_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let mut mode = AliasMode::Explicit;
+    let mut priority = false;
     for option in list_items(ctx, args[0])? {
         match option.as_atom() {
             Some(atoms::REPLY) => mode = AliasMode::Reply,
             Some(atoms::EXPLICIT_UNALIAS) => mode = AliasMode::Explicit,
+            Some(atoms::PRIORITY) if has_priorities(ctx) => priority = true,
             _ => return Err(ctx.badarg()),
         }
+    }
+    if priority {
+        return Ok(signal::alias::priority_alias(ctx, mode));
     }
     Ok(signal::alias::alias(ctx, mode))
 }
@@ -183,27 +211,29 @@ fn unalias_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Ok(Word::boolean(signal::alias::unalias(ctx, args[0])))
 }
 
-/// The options of `exit/3`, `exit_signal/3` and `link/2` (29): `priority` is taken and changes nothing, as all signals of a pair
-/// of processes keep their order.
-fn signal_options(ctx: &mut Ctx, list: Word) -> Result<(), Escape> {
+/// The options of `exit/3`, `exit_signal/3` and `link/2` (28): whether `priority` is among them.
+fn signal_options(ctx: &mut Ctx, list: Word) -> Result<bool, Escape> {
+    let mut priority = false;
     for option in options(ctx, list)? {
         if option.as_atom() != Some(atoms::PRIORITY) {
             return Err(bad_option(ctx));
         }
+        priority = true;
     }
-    Ok(())
+    Ok(priority)
 }
 
 /// `exit(PidOrPort, Reason, Options)`, `exit_signal(PidOrPort, Reason, Options)`.
 fn exit_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    signal_options(ctx, args[2])?;
-    exit_2(ctx, args)
+    let priority = signal_options(ctx, args[2])?;
+    send_exit(ctx, args, priority)
 }
 
 /// `link(PidOrPort, Options)`.
 fn link_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    signal_options(ctx, args[1])?;
-    link_1(ctx, args)
+    let priority = signal_options(ctx, args[1])?;
+    signal::link::link_with(ctx, args[0], priority)?;
+    Ok(Word::TRUE)
 }
 
 // ---- names
@@ -472,10 +502,12 @@ fn resume_process_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 /// `hibernate(M, F, Args)`.
 fn hibernate_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let items = list_items(ctx, args[2])?;
-    let (Some(m), Some(f), true) = (args[0].as_atom(), args[1].as_atom(), items.len() <= 255)
-    else {
+    let (Some(m), Some(f)) = (args[0].as_atom(), args[1].as_atom()) else {
         return Err(ctx.badarg());
     };
+    if items.len() > 255 {
+        return Err(ctx.system_limit());
+    }
     match ctx.tables().exports.id(m, f, items.len() as u32) {
         Ok(target) => Err(ctx.escape(Pending::Hibernate {
             target,
@@ -498,7 +530,14 @@ fn bump_reductions_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 /// `yield()`.
 fn yield_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
-    ctx.fcalls = 0;
+    Err(ctx.escape(Pending::YieldTo {
+        target: beamr_abi::TrapTarget::Native(&YIELDED),
+        args: Vec::new(),
+    }))
+}
+/// What `yield()` gives when the process has its turn again.
+static YIELDED: NativeEntry = row("yield", 0, yielded_0);
+fn yielded_0(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(Word::TRUE)
 }
 

@@ -1,11 +1,12 @@
 //! `erlang`: the system as a whole: `system_info`, `system_flag`, `statistics`, `halt`, `display`.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending, ReleaseSpan};
 use beamr_term::{Build, Word, atoms, format, maps, text};
 use beamr_vm::door::Stream;
-use beamr_vm::process::{flags, spawn, vm_of, worker};
+use beamr_vm::process::{flags, own, slot_of, spawn, vm_of, worker};
 use beamr_vm::rt;
 use beamr_vm::sched::SLICE;
 use beamr_vm::vm::{Halt, Vm};
@@ -13,18 +14,34 @@ use beamr_vm::vm::{Halt, Vm};
 use crate::identity::Identity;
 use crate::support::{list_items, name};
 
-/// What `system_flag/2` sets and nothing in the VM reads, and the marks of `statistics/1`.
+/// What `system_flag/2` sets and only this file reads, and the marks of `statistics/1`.
 #[derive(Default)]
 struct Flags {
-    schedulers_online: AtomicI64,
     dirty_online: AtomicI64,
-    blocked: AtomicBool,
     wall_clock: AtomicI64,
     runtime: AtomicI64,
     reductions: AtomicU64,
     wall_time: AtomicBool,
     /// What `outstanding_system_requests_limit` is more than [`DEFAULT_REQUESTS`].
     requests_limit: AtomicI64,
+    /// When `scheduler_wall_time` was switched on, and what each worker had slept by then.
+    wall_time_from: Mutex<(u64, Vec<u64>)>,
+}
+
+impl Flags {
+    /// Switches `scheduler_wall_time`: the value before.
+    fn set_wall_time(&self, vm: &Vm, on: bool) -> bool {
+        let before = self.wall_time.swap(on, Relaxed);
+        if on && !before {
+            let now = vm.monotonic_ns();
+            let mut from = self
+                .wall_time_from
+                .lock()
+                .unwrap_or_else(|e| e.into_inner());
+            *from = (now, vm.slept_ns(now));
+        }
+        before
+    }
 }
 
 /// `outstanding_system_requests_limit` unless it is set.
@@ -165,10 +182,7 @@ fn dirty_io(vm: &Vm) -> i64 {
 }
 
 fn online(vm: &Vm) -> i64 {
-    match flags_of(vm).schedulers_online.load(Relaxed) {
-        0 => schedulers(vm),
-        n => n,
-    }
+    vm.online.online() as i64
 }
 
 fn dirty_online(vm: &Vm) -> i64 {
@@ -176,6 +190,35 @@ fn dirty_online(vm: &Vm) -> i64 {
         0 => dirty_cpu(vm),
         n => n,
     }
+}
+
+/// `multi_scheduling` as an atom's text.
+fn multi_scheduling(vm: &Vm) -> &'static str {
+    if schedulers(vm) == 1 {
+        "disabled"
+    } else if !vm.online.blockers(false).is_empty() {
+        "blocked"
+    } else if !vm.online.blockers(true).is_empty() {
+        "blocked_normal"
+    } else {
+        "enabled"
+    }
+}
+
+/// Gives `answer` when the workers that are to rest do so.
+fn in_force(ctx: &mut Ctx, answer: Word) -> Result<Word, Escape> {
+    if vm_of(ctx).online.at_rest() {
+        return Ok(answer);
+    }
+    Err(ctx.escape(Pending::YieldTo {
+        target: beamr_abi::TrapTarget::Native(&IN_FORCE),
+        args: vec![answer],
+    }))
+}
+static IN_FORCE: NativeEntry = NativeEntry::new("erlang", "system_flag_in_force", 1, in_force_1)
+    .needs(Capability::ProcessLocal);
+fn in_force_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    in_force(ctx, args[0])
 }
 
 fn max_heap(ctx: &mut Ctx) -> Word {
@@ -211,13 +254,63 @@ fn os_version(vm: &Vm) -> [i64; 3] {
     std::array::from_fn(|_| parts.next().unwrap_or(0))
 }
 
+/// Bytes of what is neither heap nor binary nor ets.
+struct Areas {
+    atom_space: i64,
+    atom_table: i64,
+    export_table: i64,
+    code: i64,
+    process_table: i64,
+}
+
+impl Areas {
+    fn of(vm: &Vm) -> Areas {
+        let t = &vm.tables;
+        let modules = &vm.default_namespace().modules;
+        Areas {
+            atom_space: i64::from(t.atoms.len()) * 64,
+            atom_table: i64::from(t.atoms.len()) * 16,
+            export_table: i64::from(t.exports.len()) * 40,
+            code: modules
+                .loaded()
+                .into_iter()
+                .filter_map(|m| modules.current(m))
+                .map(|i| (i.image.emitted.end - i.image.emitted.start + i.image.file_size) as i64)
+                .sum(),
+            process_table: vm.process_table_bytes() as i64,
+        }
+    }
+    fn rows(&self) -> [(&'static str, i64); 9] {
+        [
+            ("atom_table", self.atom_table),
+            ("module_table", 0),
+            ("export_table", self.export_table),
+            ("export_list", 0),
+            ("fun_table", 0),
+            ("loaded_code", self.code),
+            ("process_table", self.process_table),
+            ("ets_misc", 0),
+            ("external_alloc", 0),
+        ]
+    }
+    fn total(&self) -> i64 {
+        self.atom_space + self.rows().iter().map(|r| r.1).sum::<i64>()
+    }
+}
+
 fn memory_info(ctx: &mut Ctx, reference: Word, allocators: Word) -> Result<Word, Escape> {
     let items = list_items(ctx, allocators)?;
     if !reference.is_reference() {
         return Err(ctx.badarg());
     }
     let ets = vm_of(ctx).ets.memory_words() as i64 * 8;
-    let processes = (vm_of(ctx).default_namespace().memory() - ets).max(0);
+    let vm = vm_of(ctx);
+    let namespace = vm.default_namespace();
+    // The heaps, and what a process takes besides.
+    let processes = (namespace.memory() - namespace.off_heap() - ets).max(0)
+        + vm.process_count() as i64 * beamr_vm::process::PROCESS_BYTES as i64;
+    let binaries = vm.totals().binary_bytes.max(0);
+    let areas = Areas::of(vm).total();
     let mut list = Word::NIL;
     for a in items.into_iter().rev() {
         let Some(kind) = name(ctx, a) else {
@@ -226,6 +319,8 @@ fn memory_info(ctx: &mut Ctx, reference: Word, allocators: Word) -> Result<Word,
         let size = match kind {
             "eheap_alloc" => processes,
             "ets_alloc" => ets,
+            "binary_alloc" => binaries,
+            "ll_alloc" => areas,
             _ => 0,
         };
         let size = ctx.integer(size);
@@ -238,8 +333,13 @@ fn memory_info(ctx: &mut Ctx, reference: Word, allocators: Word) -> Result<Word,
         let carriers = pair(ctx, "mbcs", blocks)?;
         let mut data = ctx.cons(carriers, Word::NIL);
         if name(ctx, a) == Some("fix_alloc") {
-            let none = pair(ctx, "fix_types", Word::NIL)?;
-            data = ctx.cons(none, data);
+            let (n, each) = vm_of(ctx).message_timers();
+            let bytes = Word::fixnum((n * each) as i64);
+            let timers = ctx.atom("bif_timer")?;
+            let timers = ctx.tuple(&[timers, bytes, bytes]);
+            let types = ctx.cons(timers, Word::NIL);
+            let types = pair(ctx, "fix_types", types)?;
+            data = ctx.cons(types, data);
         }
         let entry = ctx.tuple(&[a, Word::fixnum(0), data]);
         list = ctx.cons(entry, list);
@@ -392,12 +492,15 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             let v = os_version(&vm).map(Word::fixnum);
             Ok(ctx.tuple(&v))
         }
-        "multi_scheduling" => ctx.atom(if flags_of(&vm).blocked.load(Relaxed) {
-            "blocked"
-        } else {
-            "enabled"
-        }),
-        "multi_scheduling_blockers" | "normal_multi_scheduling_blockers" => Ok(Word::NIL),
+        "multi_scheduling" => {
+            let state = multi_scheduling(&vm);
+            ctx.atom(state)
+        }
+        "multi_scheduling_blockers" | "normal_multi_scheduling_blockers" => {
+            let normal = item.starts_with("normal");
+            let ids = vm.online.blockers(normal);
+            Ok(beamr_vm::signal::request::pid_list(ctx, &ids))
+        }
         "build_type" | "emu_type" => ctx.atom("opt"),
         "emu_flavor" => ctx.atom("emu"),
         "time_offset" => ctx.atom("final"),
@@ -437,30 +540,12 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             int(flags_of(&vm).requests_limit.load(Relaxed) + DEFAULT_REQUESTS)
         }
         "allocated_areas" => {
-            let t = &vm.tables;
-            let atoms_size = i64::from(t.atoms.len()) * 64;
-            let modules = &vm.default_namespace().modules;
-            let code: i64 = modules
-                .loaded()
-                .into_iter()
-                .filter_map(|m| modules.current(m))
-                .map(|i| (i.image.emitted.end - i.image.emitted.start + i.image.file_size) as i64)
-                .sum();
+            let areas = Areas::of(&vm);
             let space = ctx.atom("atom_space")?;
-            let space = ctx.tuple(&[space, Word::fixnum(atoms_size), Word::fixnum(atoms_size)]);
+            let atoms_size = Word::fixnum(areas.atom_space);
+            let space = ctx.tuple(&[space, atoms_size, atoms_size]);
             let mut list = ctx.cons(space, Word::NIL);
-            let rows = [
-                ("atom_table", i64::from(t.atoms.len()) * 16),
-                ("module_table", 0),
-                ("export_table", i64::from(t.exports.len()) * 40),
-                ("export_list", 0),
-                ("fun_table", 0),
-                ("loaded_code", code),
-                ("process_table", vm.process_limit() as i64 * 16),
-                ("ets_misc", 0),
-                ("external_alloc", atoms_size + code),
-            ];
-            for (k, v) in rows {
+            for (k, v) in areas.rows() {
                 let p = pair(ctx, k, Word::fixnum(v))?;
                 list = ctx.cons(p, list);
             }
@@ -597,9 +682,11 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             Ok(ctx.tuple(&all))
         }
         "schedulers" | "schedulers_total" => int(schedulers(&vm)),
-        "schedulers_online" | "schedulers_active" => int(online(&vm)),
+        "schedulers_online" => int(online(&vm)),
+        "schedulers_active" => int(vm.online.active() as i64),
         "schedulers_state" => {
-            let v = [schedulers(&vm), online(&vm), online(&vm)].map(Word::fixnum);
+            let active = vm.online.active() as i64;
+            let v = [schedulers(&vm), online(&vm), active].map(Word::fixnum);
             Ok(ctx.tuple(&v))
         }
         "all_schedulers_state" => scheduler_states(ctx),
@@ -650,25 +737,38 @@ fn system_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let old = |n: usize| Ok(Word::fixnum(n as i64));
     match flag {
         "multi_scheduling" => {
-            let block = match name(ctx, value) {
-                Some("block" | "block_normal") => true,
-                Some("unblock" | "unblock_normal") => false,
+            let (block, normal) = match name(ctx, value) {
+                Some("block") => (true, false),
+                Some("block_normal") => (true, true),
+                Some("unblock") => (false, false),
+                Some("unblock_normal") => (false, true),
                 _ => return Err(ctx.badarg()),
             };
-            f.blocked.store(block, Relaxed);
-            ctx.atom(if block { "blocked" } else { "enabled" })
-        }
-        "schedulers_online" | "dirty_cpu_schedulers_online" => {
-            let n = natural(ctx, value)?;
-            let (most, before, cell) = if flag == "schedulers_online" {
-                (schedulers(&vm), online(&vm), &f.schedulers_online)
+            let me = slot_of(ctx).proc_id();
+            if block {
+                vm.online.block(&vm, own(ctx), me, normal);
             } else {
-                (dirty_cpu(&vm), dirty_online(&vm), &f.dirty_online)
-            };
-            if !(1..=most).contains(&n) {
+                vm.online.unblock(&vm, me, normal);
+            }
+            let state = multi_scheduling(&vm);
+            let state = ctx.atom(state)?;
+            in_force(ctx, state)
+        }
+        "schedulers_online" => {
+            let n = natural(ctx, value)?;
+            if !(1..=schedulers(&vm)).contains(&n) {
                 return Err(ctx.badarg());
             }
-            cell.store(n, Relaxed);
+            let before = vm.online.set_online(&vm, n as usize);
+            in_force(ctx, Word::fixnum(before as i64))
+        }
+        "dirty_cpu_schedulers_online" => {
+            let n = natural(ctx, value)?;
+            if !(1..=dirty_cpu(&vm)).contains(&n) {
+                return Err(ctx.badarg());
+            }
+            let before = dirty_online(&vm);
+            f.dirty_online.store(n, Relaxed);
             Ok(Word::fixnum(before))
         }
         "outstanding_system_requests_limit" => {
@@ -725,7 +825,7 @@ fn system_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             Ok(vm.set_system_logger(value))
         }
         "scheduler_wall_time" => match value.as_boolean() {
-            Some(b) => Ok(Word::boolean(f.wall_time.swap(b, Relaxed))),
+            Some(b) => Ok(Word::boolean(f.set_wall_time(&vm, b))),
             None => Err(ctx.badarg()),
         },
         "sequential_tracer" if value == Word::FALSE || value.is_local_pid() => Ok(Word::FALSE),
@@ -762,9 +862,11 @@ fn statistics_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let vm = vm_of(ctx).clone();
     let f = flags_of(&vm);
     let queues = |extra: usize| {
-        let mut lens = vec![Word::fixnum(0); schedulers(&vm) as usize + extra];
-        lens[0] = Word::fixnum(vm.run_queue_len() as i64);
-        lens
+        let (mut lens, cpu, io) = vm.run_queue_lens();
+        lens.extend([cpu, io].into_iter().take(extra));
+        lens.into_iter()
+            .map(|n| Word::fixnum(n as i64))
+            .collect::<Vec<_>>()
     };
     match item {
         "wall_clock" => {
@@ -782,10 +884,15 @@ fn statistics_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             let before = f.reductions.swap(now, Relaxed);
             Ok(two(ctx, now as i64, now.saturating_sub(before) as i64))
         }
-        "context_switches" => Ok(two(ctx, 0, 0)),
+        "context_switches" => {
+            let n = vm.totals().switches;
+            Ok(two(ctx, n as i64, 0))
+        }
         "garbage_collection" => {
-            let zero = Word::fixnum(0);
-            Ok(ctx.tuple(&[zero, zero, zero]))
+            let t = vm.totals();
+            let n = ctx.unsigned(t.collections);
+            let words = ctx.unsigned(t.reclaimed_words);
+            Ok(ctx.tuple(&[n, words, Word::fixnum(0)]))
         }
         "io" => {
             let input = pair(ctx, "input", Word::fixnum(0))?;
@@ -802,7 +909,9 @@ fn statistics_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "run_queue_lengths_all" => Ok(ctx.list(queues(2))),
         "active_tasks" | "active_tasks_all" => {
             let mut q = queues(if item == "active_tasks" { 1 } else { 2 });
-            q[0] = Word::fixnum(vm.run_queue_len() as i64 + 1);
+            // The one that asks runs, too.
+            let mine = worker(ctx).index.unwrap_or(0);
+            q[mine] = Word::fixnum(q[mine].small_value() + 1);
             Ok(ctx.list(q))
         }
         "run_queues" => {
@@ -813,8 +922,14 @@ fn statistics_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             if !f.wall_time.load(Relaxed) {
                 return Ok(atoms::UNDEFINED.word());
             }
-            let total = vm.monotonic_ns() as i64;
-            let busy = vm.door.cpu_time().min(total);
+            let now = vm.monotonic_ns();
+            let slept = vm.slept_ns(now);
+            let from = f
+                .wall_time_from
+                .lock()
+                .unwrap_or_else(|e| e.into_inner())
+                .clone();
+            let total = now.saturating_sub(from.0) as i64;
             let dirty = dirty_cpu(&vm)
                 + if item.ends_with("all") {
                     dirty_io(&vm)
@@ -823,7 +938,12 @@ fn statistics_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
                 };
             let mut list = Word::NIL;
             for id in (1..=schedulers(&vm) + dirty).rev() {
-                let active = if id == 1 { busy } else { 0 };
+                let at = id as usize - 1;
+                // Dirty threads are not measured.
+                let active = slept.get(at).map_or(0, |s| {
+                    let idle = s - from.1.get(at).copied().unwrap_or(0).min(*s);
+                    (total - idle as i64).max(0)
+                });
                 let (a, t) = (ctx.integer(active), ctx.integer(total));
                 let row = ctx.tuple(&[Word::fixnum(id), a, t]);
                 list = ctx.cons(row, list);
@@ -839,8 +959,8 @@ fn statistics_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 fn scheduler_wall_time_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     match args[0].as_boolean() {
         Some(b) => {
-            let f = flags_of(vm_of(ctx));
-            Ok(Word::boolean(f.wall_time.swap(b, Relaxed)))
+            let vm = vm_of(ctx);
+            Ok(Word::boolean(flags_of(vm).set_wall_time(vm, b)))
         }
         None => Err(ctx.badarg()),
     }

@@ -66,15 +66,26 @@ fn system_time_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let t = system(ctx);
     Ok(in_unit(ctx, t, u))
 }
+/// `os:system_time()`: the clock of the operating system, which may be set.
+fn os_system_time_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    let t = vm_of(ctx).door.system_time();
+    Ok(in_unit(ctx, i128::from(t), 1_000_000_000))
+}
+/// `os:system_time(Unit)`.
+fn os_system_time_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let u = unit(ctx, args[0])?;
+    let t = vm_of(ctx).door.system_time();
+    Ok(in_unit(ctx, i128::from(t), u))
+}
 /// `time_offset()`.
 fn time_offset_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
-    let t = system(ctx) - monotonic(ctx);
+    let t = i128::from(vm_of(ctx).time_offset_ns());
     Ok(in_unit(ctx, t, 1_000_000_000))
 }
 /// `time_offset(Unit)`.
 fn time_offset_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let u = unit(ctx, args[0])?;
-    let t = system(ctx) - monotonic(ctx);
+    let t = i128::from(vm_of(ctx).time_offset_ns());
     Ok(in_unit(ctx, t, u))
 }
 
@@ -89,6 +100,12 @@ fn mega_seconds(ctx: &mut Ctx, us: i64) -> Word {
 /// `timestamp()`.
 fn timestamp_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     let us = vm_of(ctx).system_time_us();
+    Ok(mega_seconds(ctx, us))
+}
+
+/// `os:timestamp()`.
+fn os_timestamp_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
+    let us = vm_of(ctx).door.system_time() / 1000;
     Ok(mega_seconds(ctx, us))
 }
 
@@ -260,9 +277,9 @@ pub const TABLE: &[NativeEntry] = &[
     row("now", 0, now_0),
     NativeEntry::new("erts_internal", "time_unit", 0, time_unit_0),
     NativeEntry::new("erts_internal", "perf_counter_unit", 0, time_unit_0),
-    os("timestamp", 0, timestamp_0),
-    os("system_time", 0, system_time_0),
-    os("system_time", 1, system_time_1),
+    os("timestamp", 0, os_timestamp_0),
+    os("system_time", 0, os_system_time_0),
+    os("system_time", 1, os_system_time_1),
     os("perf_counter", 0, monotonic_time_0),
     row("send_after", 3, send_after_3),
     row("send_after", 4, send_after_4),

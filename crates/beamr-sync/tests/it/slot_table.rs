@@ -24,6 +24,27 @@ fn identifiers_count_up_and_never_come_again() {
 }
 
 #[test]
+fn few_entries_at_a_time_use_few_slots() {
+    let domain = Domain::new();
+    let worker = domain.register();
+    let table = SlotTable::new(&domain, 1 << 20);
+    let guard = worker.pin();
+    let mut seen = std::collections::HashSet::new();
+    for n in 0..200_000_u64 {
+        let id = table.insert(Arc::new(n)).unwrap();
+        assert!(seen.insert(id.as_u64()), "used twice");
+        assert!(id.as_u64() & ((1 << 20) - 1) <= 1 << 16);
+        table.remove(id, &guard).unwrap();
+    }
+    // As many as are wanted at once are there all the same.
+    for n in 0..1 << 18 {
+        let id = table.insert(Arc::new(n)).unwrap();
+        assert!(seen.insert(id.as_u64()), "used twice");
+    }
+    assert_eq!(table.len(), 1 << 18);
+}
+
+#[test]
 fn is_full_at_its_limit() {
     let domain = Domain::new();
     let worker = domain.register();

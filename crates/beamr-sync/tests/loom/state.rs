@@ -1,7 +1,8 @@
 //! Tried, and failed as they must: `notify` that does not write when it sees Queued, or NOTIFIED, that leaves a running
 //! process unmarked, that enqueues a queued or a running one; transitions that are only Acquire or only
 //! Release; `end_run_wait` that ignores NOTIFIED, or READY; `begin_run` that takes READY from a blocked process; `end_dirty`
-//! that leaves no READY, or clears DIRTY in a step of its own; `resume` that never enqueues; `finish` that
+//! that leaves no READY, or clears DIRTY in a step of its own; `end_dirty_idle` that leaves no NOTIFIED with a runner, that does
+//! not enqueue who waits, or makes it ready; `resume` that never enqueues; `finish` that
 //! forgets DIRTY.
 
 use super::*;
@@ -197,5 +198,60 @@ fn death_against_the_end_of_a_dirty_call() {
         }
         freed += dirty.join().unwrap();
         assert_eq!(freed, 1);
+    });
+}
+
+/// A process that waits for a message is collected by another thread: who looks at the body meanwhile looks again
+/// when it is back, and nobody touches it while it is away.
+#[test]
+fn collected_while_it_waits() {
+    check(3, || {
+        let process = Arc::new(Process::new(ProcState::new_queued()));
+        let received = Arc::new(Plain::new(0));
+        let home = Arc::new(AtomicBool::new(false));
+        let _ = process.state.begin_run();
+        assert_eq!(process.state.begin_dirty(), EndRun::Parked);
+        let ours = process.clone();
+        let back = home.clone();
+        let dirty = thread::spawn(move || {
+            ours.body.write(10);
+            back.store(true, Ordering::Release);
+            match ours.state.end_dirty_idle() {
+                EndDirty::Enqueue => drop(ours.runs.push(Priority::Normal, Token)),
+                EndDirty::Nothing => (),
+                EndDirty::Orphan => unreachable!(),
+            }
+        });
+        let ours = process.clone();
+        let sender = thread::spawn(move || ours.send(1));
+        // A question that only the body can answer.
+        let mut asked = true;
+        let mut turn = || {
+            let Some((_, _token)) = process.runs.pop() else {
+                return false;
+            };
+            let mut seen = process.state.begin_run();
+            loop {
+                assert!(!seen.is_ready(), "it waits for a message");
+                for signal in process.signals.fetch() {
+                    received.write(received.read() + signal);
+                }
+                if asked && home.load(Ordering::Acquire) {
+                    process.body.write(process.body.read() + 100);
+                    asked = false;
+                }
+                match process.state.end_run_wait() {
+                    EndRun::Parked => return true,
+                    EndRun::Continue(now) => seen = now,
+                    EndRun::Enqueue => unreachable!(),
+                }
+            }
+        };
+        turn();
+        dirty.join().unwrap();
+        sender.join().unwrap();
+        while turn() {}
+        assert_eq!(received.read(), 1);
+        assert_eq!(process.finish(), 110);
     });
 }

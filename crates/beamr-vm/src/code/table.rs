@@ -98,6 +98,7 @@ pub struct ModuleTable {
     granted: Capabilities,
     natives: Arc<NativeTable>,
     exports: PointerArray<u64>,
+    nothing: std::sync::OnceLock<PointerArray<u64>>,
     instances: PointerArray<()>,
     modules: RwLock<Map>,
     /// Held while a module is loaded on first call, so that it is loaded once.
@@ -128,6 +129,7 @@ impl ModuleTable {
             granted,
             natives,
             exports: PointerArray::new(ExportTable::CAPACITY as usize),
+            nothing: std::sync::OnceLock::new(),
             instances: PointerArray::new(MAX_IMAGES as usize),
             modules: RwLock::default(),
             loading: Mutex::default(),
@@ -191,6 +193,13 @@ impl ModuleTable {
     /// For `Ctx::exports`.
     pub fn exports_ptr(&self) -> *const AtomicPtr<u64> {
         self.exports.as_ptr()
+    }
+    /// For `Ctx::exports` of a process whose external calls are all to take the way of undefined ones: an array that
+    /// defines nothing (and takes address space only).
+    pub fn no_exports(&self) -> *const AtomicPtr<u64> {
+        self.nothing
+            .get_or_init(|| PointerArray::new(ExportTable::CAPACITY as usize))
+            .as_ptr()
     }
     /// For `Ctx::instances`.
     pub fn instances_ptr(&self) -> *const AtomicPtr<()> {

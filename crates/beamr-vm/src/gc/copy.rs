@@ -8,9 +8,10 @@
 
 use std::collections::HashMap;
 
+use beamr_abi::Heap;
 use beamr_term::off_heap;
 use beamr_term::word::{PRIMARY_BOXED, PRIMARY_HEADER, PRIMARY_LIST};
-use beamr_term::{Fragment, Header, Leaving, Word, is_literal};
+use beamr_term::{Header, Leaving, Word, is_literal};
 
 /// Where an object goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,10 @@ pub(super) struct Copier<const FULL: bool> {
     young_bytes: usize,
     /// Bytes from the start of the block that survived before (0 when `FULL`).
     mature_bytes: usize,
+    /// The block that was full when the collection was put off (the last of the fragments).
+    left: usize,
+    left_bytes: usize,
+    left_mature_bytes: usize,
     old: usize,
     old_bytes: usize,
     /// Address ranges of fragments, sorted.
@@ -44,17 +49,17 @@ pub(super) struct Copier<const FULL: bool> {
 }
 
 impl<const FULL: bool> Copier<FULL> {
-    /// A collection from the block `young..top` (mature below `high_water`), the old generation
-    /// `old..old_end` and the fragments, into `new_top` and `old_top`.
+    /// A collection from the block (mature below the high-water mark), the old generation up to `old_end`, and the
+    /// fragments, into `new_top` and `old_top`.
     pub(super) fn new(
-        young: *mut u64,
-        top: *mut u64,
-        high_water: *mut u64,
-        old: (*mut u64, *mut u64),
-        fragments: Option<&Fragment>,
+        heap: &Heap,
+        old_end: *mut u64,
         new_top: *mut u64,
         old_top: *mut u64,
     ) -> Self {
+        let (young, top, high_water) = (heap.start, heap.top, heap.high_water);
+        let (left, left_mature, left_top) = heap.left;
+        let fragments = heap.fragments.as_deref();
         let mut ranges = Vec::new();
         let mut f = fragments;
         while let Some(g) = f {
@@ -73,8 +78,15 @@ impl<const FULL: bool> Copier<FULL> {
             } else {
                 high_water as usize - young as usize
             },
-            old: old.0 as usize,
-            old_bytes: old.1 as usize - old.0 as usize,
+            left: left as usize,
+            left_bytes: left_top as usize - left as usize,
+            left_mature_bytes: if FULL {
+                0
+            } else {
+                left_mature as usize - left as usize
+            },
+            old: heap.old_start as usize,
+            old_bytes: old_end as usize - heap.old_start as usize,
             fragments: ranges,
             new_top,
             old_top,
@@ -109,6 +121,14 @@ impl<const FULL: bool> Copier<FULL> {
         }
         if FULL && (p as usize).wrapping_sub(self.old) < self.old_bytes {
             return Goes::New;
+        }
+        let off = (p as usize).wrapping_sub(self.left);
+        if off < self.left_bytes {
+            return if !FULL && off < self.left_mature_bytes {
+                Goes::Old
+            } else {
+                Goes::New
+            };
         }
         if self.fragments.is_empty() && (!FULL || self.leaving.is_none()) {
             return Goes::Nowhere;

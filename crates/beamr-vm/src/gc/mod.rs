@@ -109,6 +109,8 @@ pub struct HeapOptions {
     pub fullsweep_after: u16,
     /// `max_heap_size` in words, 0 when unlimited.
     pub max_size: usize,
+    /// Whether counted binaries count for `max_size`.
+    pub max_with_binaries: bool,
 }
 
 impl Default for HeapOptions {
@@ -118,9 +120,17 @@ impl Default for HeapOptions {
             min_virtual: sizes::DEFAULT_MIN_VIRTUAL,
             fullsweep_after: u16::MAX,
             max_size: 0,
+            max_with_binaries: false,
         }
     }
 }
+
+/// No block was left when a collection was put off.
+const NOT_LEFT: (*mut u64, *mut u64, *mut u64) = (
+    std::ptr::null_mut(),
+    std::ptr::null_mut(),
+    std::ptr::null_mut(),
+);
 
 fn layout(words: usize) -> Layout {
     // Sizes come from the sequence; one that no address space holds cannot be served.
@@ -146,7 +156,13 @@ unsafe fn free_block(start: *mut u64, end: *mut u64) {
 /// An empty heap with room for at least `words` words besides the slack.
 pub fn new_heap(words: usize, options: &HeapOptions) -> Heap {
     let min_size = next_size(options.min_size);
-    let size = next_size(words.saturating_add(STACK_SLACK)).max(min_size);
+    let wanted = words.saturating_add(STACK_SLACK);
+    let size =
+        if min_size == sizes::DEFAULT_MIN_SIZE && wanted + STACK_SLACK / 2 <= sizes::FIRST_SIZE {
+            sizes::FIRST_SIZE
+        } else {
+            next_size(wanted).max(min_size)
+        };
     let start = new_block(size);
     // SAFETY: the block has `size` words.
     let end = unsafe { start.add(size) };
@@ -164,11 +180,14 @@ pub fn new_heap(words: usize, options: &HeapOptions) -> Heap {
         off_heap: OffHeap::default(),
         virtual_limit: options.min_virtual,
         gc_wanted: false,
+        outside: false,
+        left: NOT_LEFT,
         minor_count: 0,
         fullsweep_after: options.fullsweep_after,
         min_size,
         min_virtual: options.min_virtual,
         max_size: options.max_size,
+        max_with_binaries: options.max_with_binaries,
         old_overhead: 0,
         old_virtual_limit: options.min_virtual,
     }
@@ -226,8 +245,14 @@ pub unsafe fn collect(regs: &mut Regs, need: usize, live: usize) -> Result<(), C
         }
     }
     let body = &mut *regs.ctx.body;
+    if head.outside && takes_long(&body.heap) {
+        put_off(body, need);
+        regs.ctx.fcalls = regs.ctx.fcalls.min(0);
+        return Ok(());
+    }
     let report = collect_body(body, &mut owner, &mut regs.x[..live], need, Kind::Auto);
     regs.ctx.fcalls -= report.cost;
+    head.processes.collected(&regs.ctx, report.reclaimed);
     if std::mem::take(&mut body.over_limit) {
         let now = charged_bytes(&body.heap);
         let fits = owner.fits(body, now);
@@ -244,6 +269,52 @@ pub unsafe fn collect(regs: &mut Regs, need: usize, live: usize) -> Result<(), C
     Ok(())
 }
 
+/// Words above which a collection is not done by the worker that runs the process: a millisecond or two of copying.
+const LONG: usize = 256 * 1024;
+
+/// Whether the next collection is a matter for another thread.
+pub(crate) fn takes_long(heap: &Heap) -> bool {
+    let young = heap.used() + heap.fragment_words;
+    // The common heap is small: no division by cases for it.
+    young + heap.old_used() >= LONG && (young >= LONG || full_is_due(heap))
+}
+
+/// Whether the collection of a process at rest is a matter for another thread; then the heap is marked.
+pub(crate) fn takes_long_at_rest(heap: &mut Heap, major: bool) -> bool {
+    if major && heap.used() + heap.fragment_words + heap.old_used() >= LONG {
+        heap.minor_count = heap.fullsweep_after;
+    } else if !takes_long(heap) {
+        return false;
+    }
+    heap.outside = true;
+    heap.gc_wanted = false;
+    true
+}
+
+/// Makes room for `need` words without a collection and marks the heap: the old block becomes a fragment. Terms stay
+/// where they are, only the stack moves.
+unsafe fn put_off(body: &mut Body, need: usize) {
+    let heap = &mut body.heap;
+    heap.outside = true;
+    heap.gc_wanted = false;
+    if need + STACK_SLACK <= heap.free() {
+        return;
+    }
+    let size = block_size(heap, heap.stack_size() + need + STACK_SLACK);
+    let start = new_block(size);
+    let end = start.add(size);
+    let stop = copy_stack(heap, end);
+    let mut old = Fragment::from_block(heap.start, heap.top, heap.end);
+    heap.fragment_words += old.used();
+    old.next = heap.fragments.take();
+    heap.fragments = Some(Box::new(old));
+    if heap.left.0.is_null() {
+        heap.left = (heap.start, heap.high_water, heap.top);
+    }
+    (heap.start, heap.top, heap.stop, heap.end) = (start, start, stop, end);
+    heap.high_water = start;
+}
+
 /// Collects the heap of `body`; afterwards `need` words are free besides the slack.
 ///
 /// # Safety
@@ -257,12 +328,26 @@ pub unsafe fn collect_body(
 ) -> Report {
     let before = heap_bytes(&body.heap);
     let over = over_max(&body.heap, need);
-    let report = if kind == Kind::Full || full_is_due(&body.heap) {
+    let report = if kind == Kind::Auto && outgrows_first_block(&body.heap, need) {
+        let words = body.heap.min_size;
+        resize(body, owner, x, words);
+        report(false, 0, 0, 0)
+    } else if kind == Kind::Full || full_is_due(&body.heap) {
         full(body, owner, x, need, None)
     } else {
         minor(body, owner, x, need)
     };
     finish(body, owner, before, over, report)
+}
+
+/// Whether a block below `min_heap_size` (that of a new process, or of one that hibernated) becomes one of that size
+/// instead of being collected: there is nothing to gain in it yet.
+fn outgrows_first_block(heap: &Heap, need: usize) -> bool {
+    heap.size() < heap.min_size
+        && heap.fragments.is_none()
+        && heap.used() + heap.stack_size() + need + STACK_SLACK <= heap.min_size
+        && !full_is_due(heap)
+        && heap.off_heap.overhead <= heap.virtual_limit
 }
 
 /// A full sweep after which the block is no larger than what lives needs (and the slack): for a process that
@@ -419,6 +504,7 @@ unsafe fn finish(
     mut report: Report,
 ) -> Report {
     body.heap.gc_wanted = false;
+    body.heap.outside = false;
     let after = heap_bytes(&body.heap);
     let granted = owner.charge(body, after as isize - before as isize);
     report.over_limit = over || !granted;
@@ -434,14 +520,22 @@ fn over_max(heap: &Heap, need: usize) -> bool {
     let young = heap.used() + heap.fragment_words;
     let mut total = young + heap.stack_size() + heap.free() + heap.old_size();
     total += block_size(heap, young + heap.stack_size() + need + STACK_SLACK);
-    if heap.old_start.is_null() && heap.high_water != heap.start {
+    if heap.old_start.is_null() && mature(heap) > 0 {
         total += next_larger_size(young);
+    }
+    if heap.max_with_binaries {
+        total += heap.off_heap.overhead + heap.old_overhead;
     }
     total > heap.max_size
 }
 
+/// Words that survived a collection and are not in the old generation.
+fn mature(heap: &Heap) -> usize {
+    let (left, left_mature, _) = heap.left;
+    (heap.high_water as usize - heap.start as usize + left_mature as usize - left as usize) / 8
+}
+
 fn full_is_due(heap: &Heap) -> bool {
-    let mature = (heap.high_water as usize - heap.start as usize) / 8;
     if heap.minor_count >= heap.fullsweep_after {
         return true;
     }
@@ -449,7 +543,7 @@ fn full_is_due(heap: &Heap) -> bool {
         return false;
     }
     let room = (heap.old_end as usize - heap.old_top as usize) / 8;
-    mature > room || heap.old_overhead >= heap.old_virtual_limit
+    mature(heap) > room || heap.old_overhead >= heap.old_virtual_limit
 }
 
 fn block_size(heap: &Heap, words: usize) -> usize {
@@ -482,7 +576,8 @@ unsafe fn minor(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word], need: us
     let heap = &mut body.heap;
     let young = heap.used() + heap.fragment_words;
     let stack = heap.stack_size();
-    if heap.old_start.is_null() && heap.high_water != heap.start {
+    let before = heap.size();
+    if heap.old_start.is_null() && mature(heap) > 0 {
         // Larger than needed: fewer full sweeps.
         let size = next_larger_size(young);
         heap.old_start = new_block(size);
@@ -494,15 +589,7 @@ unsafe fn minor(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word], need: us
     let end = start.add(size);
     let old_mark = heap.old_top;
     let stop = copy_stack(heap, end);
-    let mut c = Copier::<false>::new(
-        heap.start,
-        heap.top,
-        heap.high_water,
-        (heap.old_start, heap.old_end),
-        heap.fragments.as_deref(),
-        start,
-        heap.old_top,
-    );
+    let mut c = Copier::<false>::new(heap, heap.old_end, start, heap.old_top);
     visit_all(body, owner, x, &mut |w| c.roots(w));
     c.stack(stop, end);
     c.scan(start, old_mark);
@@ -511,7 +598,10 @@ unsafe fn minor(body: &mut Body, owner: &mut dyn Owner, x: &mut [Word], need: us
     let promoted = (c.old_top as usize - old_mark as usize) / 8;
     install(heap, start, c.new_top, stop, end);
     heap.old_top = c.old_top;
-    heap.minor_count = heap.minor_count.saturating_add(1);
+    // What a process with its first block would not have needed with one of `min_heap_size` does not count.
+    if before >= heap.min_size || heap.size() > heap.min_size {
+        heap.minor_count = heap.minor_count.saturating_add(1);
+    }
     let after = heap.used() + promoted;
     verify::debug_check(heap, old_mark);
 
@@ -552,15 +642,7 @@ unsafe fn full(
     let start = new_block(size);
     let end = start.add(size);
     let stop = copy_stack(heap, end);
-    let mut c = Copier::<true>::new(
-        heap.start,
-        heap.top,
-        heap.high_water,
-        (heap.old_start, heap.old_top),
-        heap.fragments.as_deref(),
-        start,
-        std::ptr::null_mut(),
-    );
+    let mut c = Copier::<true>::new(heap, heap.old_top, start, std::ptr::null_mut());
     if let Some(areas) = literals {
         c.leave_literals(areas);
     }
@@ -616,6 +698,7 @@ unsafe fn install(heap: &mut Heap, start: *mut u64, top: *mut u64, stop: *mut u6
     heap.end = end;
     heap.fragments = None;
     heap.fragment_words = 0;
+    heap.left = NOT_LEFT;
 }
 
 /// Off-heap objects after a minor collection: up to the first one that was old before.

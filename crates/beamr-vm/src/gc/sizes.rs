@@ -23,7 +23,10 @@ const fn table() -> [usize; COUNT] {
 
 static SIZES: [usize; COUNT] = table();
 
-/// The size of a fresh process's block when nothing else is asked for (words).
+/// Words of the first block of a process with the default `min_heap_size`: most processes that only wait never need more.
+/// It counts as a block of that size for whoever asks.
+pub const FIRST_SIZE: usize = 64;
+/// The default `min_heap_size` (words).
 pub const DEFAULT_MIN_SIZE: usize = 233;
 /// The off-heap weight that makes the first collection due (words).
 pub const DEFAULT_MIN_VIRTUAL: usize = 46422;

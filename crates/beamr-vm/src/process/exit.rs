@@ -17,6 +17,7 @@ use beamr_term::{Atom, Build, Word, atoms};
 
 use super::{Carried, Outstanding, Own, Process, Slot, process, slot_of, worker};
 use crate::sched::Worker;
+use crate::sched::online::BLOCKS;
 use crate::signal::handle::{send_down, send_exit};
 use crate::signal::{Batch, ExitKind, Signal, monitor, push_proc, suspend};
 
@@ -150,9 +151,15 @@ fn start(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) {
     if let Some(t) = own.timer.take() {
         vm.workers[t.worker as usize].wheel.cancel(t.handle);
     }
+    if let Some(t) = own.timers.take() {
+        crate::timer::process_ended(w, &t);
+    }
     own.aliases = Default::default();
     note(w, slot, dying);
     vm.ets.process_ended(w, slot);
+    if own.owned_resources & BLOCKS != 0 {
+        vm.online.ended(vm, slot.proc_id());
+    }
     vm.exit_hooks.run(w, slot, own);
     dying.leftovers = Some(slot.queue.close());
 }
@@ -172,7 +179,7 @@ fn note(w: &Worker, slot: &Slot, dying: &mut Dying) {
             .compare_exchange(0, OVER, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     };
-    if normal && unwatched() {
+    if (normal || !vm.options.notes_abnormal_exits) && unwatched() {
         return remove();
     }
     let record = ExitRecord {
@@ -274,6 +281,9 @@ pub(crate) fn free_body(slot: &Slot) {
         // SAFETY: the process is dead and the caller has the body, which came from a box.
         let p = unsafe { Box::from_raw(body) };
         slot.namespace.charge_memory(-p.charged);
+        if p.charged_off_heap != 0 {
+            slot.namespace.note_off_heap(-p.charged_off_heap);
+        }
     }
 }
 
@@ -362,7 +372,8 @@ impl ExitLedger {
         }
         order.push_back(pid);
         s.map.insert(pid, record);
-        if s.waiting > 0 {
+        // Who waits has asked for it to be noted.
+        if watched && s.waiting > 0 {
             self.changed.notify_all();
         }
     }

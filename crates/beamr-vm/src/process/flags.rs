@@ -131,6 +131,7 @@ fn set(ctx: &mut Ctx, flag: Word, value: Word) -> Option<Word> {
             let map = max_heap_map(ctx, tables, old.0, old.1);
             let p = process(ctx);
             p.body.heap.max_size = new;
+            p.body.heap.max_with_binaries = max.include_shared_binaries;
             p.max_heap = max;
             map
         }
@@ -151,7 +152,9 @@ fn set(ctx: &mut Ctx, flag: Word, value: Word) -> Option<Word> {
         }
         atoms::SAVE_CALLS => {
             let new = size(value).filter(|n| *n <= 10_000)?;
-            Word::fixnum(i64::from(std::mem::replace(&mut p.save_calls, new as u32)))
+            let before = p.save_calls(new);
+            super::saved_calls::set_exports(ctx);
+            Word::fixnum(before as i64)
         }
         atoms::SENSITIVE => {
             let new = value.as_boolean()?;
@@ -192,12 +195,12 @@ pub fn process_flag_of(ctx: &mut Ctx, pid: Word, flag: Word, value: Word) -> Res
         return process_flag(ctx, flag, value);
     }
     let n = match size(value) {
-        Some(n) if flag == atoms::SAVE_CALLS.word() && n <= 10_000 => n as u32,
+        Some(n) if flag == atoms::SAVE_CALLS.word() && n <= 10_000 => n,
         _ => return Err(ctx.badarg()),
     };
     let answer = ask(ctx, to, |_| {
         RequestKind::Call(Box::new(move |t, _| {
-            Word::fixnum(i64::from(std::mem::replace(&mut t.process.save_calls, n)))
+            Word::fixnum(t.process.save_calls(n) as i64)
         }))
     })?;
     answer.ok_or_else(|| ctx.badarg())

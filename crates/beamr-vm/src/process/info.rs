@@ -12,6 +12,7 @@ use super::{
     Carried, MonitorTarget, Own, ProcId, Process, Slot, copy_term, own, process, slot_of, worker,
 };
 use crate::gc::heap_bytes;
+use crate::gc::sizes::FIRST_SIZE;
 use crate::rt::{Frame, stack_frames};
 use crate::sched::Worker;
 use crate::signal::handle::handle_all;
@@ -66,6 +67,7 @@ items! {
     Monitors = "monitors",
     Parent = "parent",
     Priority = "priority",
+    PriorityMessages = "priority_messages",
     Reductions = "reductions",
     RegisteredName = "registered_name",
     Sensitive = "sensitive",
@@ -85,6 +87,7 @@ impl InfoItem {
         let since = match name {
             "parent" | "async_dist" => 25,
             "label" => 27,
+            "priority_messages" => 28,
             _ => 0,
         };
         if tables.release.0 < since {
@@ -238,7 +241,7 @@ impl<A: Alloc> Builder<'_, A> {
                 self.term(g)
             }
             InfoItem::HeapSize => {
-                let n = self.process.body.heap.size();
+                let n = shown_size(&self.process.body.heap);
                 self.size(n)
             }
             InfoItem::InitialCall => {
@@ -254,7 +257,10 @@ impl<A: Alloc> Builder<'_, A> {
                     self.term(l)
                 }
             }
-            InfoItem::LastCalls => Word::FALSE,
+            InfoItem::LastCalls => match &self.process.saved_calls {
+                Some(s) => s.list(self.heap),
+                None => Word::FALSE,
+            },
             InfoItem::Links => {
                 let ids = self
                     .own
@@ -300,6 +306,10 @@ impl<A: Alloc> Builder<'_, A> {
                 None => atoms::UNDEFINED.word(),
             },
             InfoItem::Priority => priority_atom(self.own.priority),
+            InfoItem::PriorityMessages => {
+                let p = self.own.priorities.as_ref();
+                Word::boolean(p.is_some_and(|p| !p.is_empty()))
+            }
             InfoItem::Reductions => {
                 let n = self.process.body.reductions + self.reductions;
                 self.heap.unsigned(n)
@@ -315,7 +325,11 @@ impl<A: Alloc> Builder<'_, A> {
             InfoItem::Suspending => self.suspending(),
             InfoItem::TotalHeapSize => {
                 let h = &self.process.body.heap;
-                let n = h.size() + h.old_size() + h.fragment_words;
+                let mut n = shown_size(h) + h.old_size() + h.fragment_words;
+                if !self.own.off_heap_messages {
+                    // Of the heap as far as the program can know, wherever they lie until they are received.
+                    n += self.own.mailbox.words();
+                }
                 self.size(n)
             }
             InfoItem::Trace => Word::fixnum(0),
@@ -432,7 +446,7 @@ impl<A: Alloc> Builder<'_, A> {
         let recent = (h.high_water as usize - h.start as usize) / 8;
         let values = [
             ("old_heap_block_size", n(h.old_size())),
-            ("heap_block_size", n(h.size())),
+            ("heap_block_size", n(shown_size(h))),
             ("mbuf_size", n(h.fragment_words)),
             ("recent_size", n(recent)),
             ("stack_size", n(h.stack_size())),
@@ -510,5 +524,14 @@ impl<A: Alloc> Builder<'_, A> {
             list = self.heap.cons(f, list);
         }
         list
+    }
+}
+
+/// The size of the block as programs know it: a new process begins with less than `min_heap_size`.
+fn shown_size(h: &beamr_abi::Heap) -> usize {
+    if h.size() == FIRST_SIZE {
+        h.min_size
+    } else {
+        h.size()
     }
 }

@@ -77,6 +77,8 @@ pub struct Mailbox {
     last: *mut Node<Signal>,
     /// The node before the receive position; null at the start.
     before: *mut Node<Signal>,
+    /// The last of the messages of priority, which stand before all others; null when there is none.
+    last_priority: *mut Node<Signal>,
     len: usize,
     /// Messages that lie in the receiver's heap or a literal area: only these are looked at by a collection.
     adopted: usize,
@@ -91,6 +93,7 @@ impl Default for Mailbox {
             first: std::ptr::null_mut(),
             last: std::ptr::null_mut(),
             before: std::ptr::null_mut(),
+            last_priority: std::ptr::null_mut(),
             len: 0,
             adopted: 0,
             words: 0,
@@ -150,6 +153,10 @@ impl Mailbox {
             .map(|f| unsafe { gc::funs_in_fragments(f, entry) })
             .sum()
     }
+    /// Words of the terms that do not lie in the receiver's heap.
+    pub fn words(&self) -> usize {
+        self.words
+    }
     /// Bytes that it takes besides what lies in the receiver's heap.
     pub fn bytes(&self) -> usize {
         self.words * 8 + self.len * NODE_BYTES
@@ -172,6 +179,82 @@ impl Mailbox {
         }
         self.last = node;
         self.len += 1;
+    }
+    /// Adds a node before all ordinary messages, behind those of priority that are there already. A receive that
+    /// runs looks at it next (and then once more at what it has passed over).
+    pub fn push_priority(&mut self, node: Box<Node<Signal>>) {
+        let node = Box::into_raw(node);
+        let pred = self.last_priority;
+        // SAFETY: the list owns its nodes; see the head of the module.
+        unsafe {
+            self.adopted += usize::from(message(node).is_adopted());
+            self.words += message(node).words();
+            let next = if pred.is_null() {
+                std::mem::replace(&mut self.first, node)
+            } else {
+                std::mem::replace(&mut message(pred).next, node)
+            };
+            message(node).next = next;
+            if next.is_null() {
+                self.last = node;
+            }
+        }
+        self.len += 1;
+        self.last_priority = node;
+        if !self.before.is_null() {
+            self.before = pred;
+        }
+    }
+    /// Whether some message lies in the receiver's heap.
+    pub fn has_adopted(&self) -> bool {
+        self.adopted > 0
+    }
+    /// Adds all messages of another mailbox, which has no receive position and no markers of its own.
+    pub fn append(&mut self, other: &mut Mailbox) {
+        if other.first.is_null() {
+            return;
+        }
+        if !other.last_priority.is_null() {
+            // Those of priority go before what was here.
+            let (first, last) = (other.first, other.last_priority);
+            let pred = self.last_priority;
+            // SAFETY: nodes of the two lists: the first part of the other one is put in behind `pred`.
+            unsafe {
+                other.first = message(last).next;
+                let next = if pred.is_null() {
+                    std::mem::replace(&mut self.first, first)
+                } else {
+                    std::mem::replace(&mut message(pred).next, first)
+                };
+                message(last).next = next;
+                if next.is_null() {
+                    self.last = last;
+                }
+            }
+            self.last_priority = last;
+            if !self.before.is_null() {
+                self.before = pred;
+            }
+        }
+        if other.first.is_null() {
+            self.len += other.len;
+            self.adopted += other.adopted;
+            self.words += other.words;
+            *other = Mailbox::default();
+            return;
+        }
+        if self.last.is_null() {
+            self.first = other.first;
+        } else {
+            // SAFETY: nodes of the two lists.
+            unsafe { message(self.last).next = other.first };
+        }
+        self.last = other.last;
+        self.len += other.len;
+        self.adopted += other.adopted;
+        self.words += other.words;
+        other.first = std::ptr::null_mut();
+        *other = Mailbox::default();
     }
     #[inline]
     fn position(&self) -> *mut Node<Signal> {
@@ -215,6 +298,31 @@ impl Mailbox {
         }
         Some(m.term)
     }
+    /// As [`Mailbox::adopt_current`] for a process with `off_heap` message data: the message stays outside until it is
+    /// taken out ([`Mailbox::take_current`]), whatever looks at it meanwhile.
+    #[inline]
+    pub fn look_at_current(&mut self, heap: &mut Heap) -> Option<Word> {
+        let node = self.position();
+        if node.is_null() {
+            return None;
+        }
+        // SAFETY: a node of the list.
+        let m = unsafe { message(node) };
+        if m.fragment.is_none() {
+            return self.adopt_current(heap);
+        }
+        Some(m.term)
+    }
+    /// Takes the message at the receive position out; a fragment of its own goes to the heap.
+    #[inline]
+    pub fn take_current(&mut self, heap: &mut Heap) {
+        if let Some(mut node) = self.remove_current()
+            && let Signal::Message(m) = &mut node.value
+            && let Some(f) = m.fragment.take()
+        {
+            heap.adopt(f);
+        }
+    }
     /// Whether a message is at the receive position.
     #[inline]
     pub fn has_current(&self) -> bool {
@@ -244,6 +352,9 @@ impl Mailbox {
             }
             if self.last == node {
                 self.last = self.before;
+            }
+            if self.last_priority == node {
+                self.last_priority = self.before;
             }
             if let Some(markers) = &mut self.markers {
                 for m in &mut markers.places {
@@ -462,6 +573,44 @@ mod tests {
         m.remove_where(|w| w.small_value() % 2 == 1);
         assert_eq!(all(&m), [0, 10]);
         assert_eq!(m.len(), 2);
+    }
+
+    #[test]
+    fn priority_goes_first() {
+        let mut m = Mailbox::default();
+        m.push(node(1));
+        m.push(node(2));
+        m.advance();
+        m.advance();
+        assert_eq!(at(&mut m), None);
+        m.push_priority(node(10));
+        assert_eq!(at(&mut m), Some(10), "a receive that runs looks at it");
+        m.push_priority(node(11));
+        m.push(node(3));
+        assert_eq!(all(&m), [10, 11, 1, 2, 3]);
+        m.advance();
+        m.remove_current().unwrap();
+        m.push_priority(node(12));
+        assert_eq!(all(&m), [10, 12, 1, 2, 3]);
+        for left in [4, 3] {
+            m.reset();
+            m.remove_current().unwrap();
+            assert_eq!(m.len(), left);
+        }
+        m.push_priority(node(13));
+        assert_eq!(all(&m), [13, 1, 2, 3]);
+        // What came while the rest was away.
+        let mut later = Mailbox::default();
+        later.push(node(4));
+        later.push_priority(node(14));
+        m.append(&mut later);
+        assert_eq!(all(&m), [13, 14, 1, 2, 3, 4]);
+        assert_eq!((m.len(), later.len()), (6, 0));
+        let mut empty = Mailbox::default();
+        empty.push_priority(node(1));
+        empty.append(&mut m);
+        empty.push(node(5));
+        assert_eq!(all(&empty), [1, 13, 14, 1, 2, 3, 4, 5]);
     }
 
     #[test]

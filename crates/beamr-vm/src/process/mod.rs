@@ -21,6 +21,7 @@ mod ids;
 pub mod info;
 mod mailbox;
 mod room;
+pub(crate) mod saved_calls;
 mod side;
 mod small_map;
 pub mod spawn;
@@ -142,6 +143,9 @@ impl Drop for Slot {
     }
 }
 
+/// Bytes of a process without its heap.
+pub const PROCESS_BYTES: usize = size_of::<Slot>() + size_of::<Process>();
+
 /// A slot in a run queue.
 #[derive(Debug)]
 pub struct Runnable(pub(crate) Arc<Slot>);
@@ -214,6 +218,21 @@ pub enum AliasMode {
     ReplyDemonitor,
 }
 
+/// Aliases, monitors and links whose messages have priority.
+#[derive(Debug, Default)]
+pub(crate) struct Priorities {
+    pub aliases: SmallMap<RefKey, ()>,
+    pub monitors: SmallMap<RefKey, ()>,
+    pub links: SmallMap<ProcId, ()>,
+}
+
+impl Priorities {
+    /// Whether nothing has priority.
+    pub fn is_empty(&self) -> bool {
+        self.aliases.is_empty() && self.monitors.is_empty() && self.links.is_empty()
+    }
+}
+
 /// A receive timer that runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveTimer {
@@ -252,6 +271,8 @@ pub struct Own {
     pub monitored_by: SmallMap<RefKey, MonitoredBy>,
     /// Active aliases.
     pub aliases: SmallMap<RefKey, AliasMode>,
+    /// What may send messages of priority (28), if anything may.
+    pub(crate) priorities: Option<Box<Priorities>>,
     /// Processes that this one suspended, and how often.
     pub suspending: SmallMap<ProcId, u32>,
     /// Processes that suspended this one: resumed when they die; see `signal::suspend`.
@@ -268,6 +289,8 @@ pub struct Own {
     pub(crate) timer: Option<ReceiveTimer>,
     /// Number of the current receive timer: signals of older ones are stale.
     pub(crate) timer_id: u32,
+    /// Message timers to itself.
+    pub(crate) timers: Option<Box<crate::timer::OwnTimers>>,
     pub(crate) unlink_id: u64,
     pub(crate) outstanding: Option<Box<Outstanding>>,
     pub(crate) request_id: u64,
@@ -313,6 +336,7 @@ impl Default for Own {
             monitors: SmallMap::default(),
             monitored_by: SmallMap::default(),
             aliases: SmallMap::default(),
+            priorities: None,
             suspending: SmallMap::default(),
             deferred: Vec::new(),
             trap_exit: false,
@@ -322,6 +346,7 @@ impl Default for Own {
             timeout: TimeoutState::Unset,
             timer: None,
             timer_id: 0,
+            timers: None,
             unlink_id: 0,
             outstanding: None,
             request_id: 0,
@@ -355,19 +380,23 @@ pub struct Process {
     /// `process_flag(sensitive, true)`.
     pub sensitive: bool,
     /// `process_flag(save_calls, N)`.
-    pub save_calls: u32,
+    pub(crate) saved_calls: Option<Box<saved_calls::SavedCalls>>,
     /// `process_flag(async_dist, true)`.
     pub async_dist: bool,
     /// `erts_internal:ets_super_user(true)`: protections of ets tables do not hold for it.
     pub ets_super_user: bool,
     /// Bytes charged to the tenant.
     pub(crate) charged: isize,
+    /// Of these, those of counted binaries that the heap refers to.
+    pub(crate) charged_off_heap: isize,
     /// `proc_lib:set_label/1` (a root), or `NONE`.
     pub label: Word,
     /// A word that a native keeps over its own `Pending::Wait` (a root), or `NONE`.
     pub native_state: Word,
     /// The long walk of a native that gave up its slice ([`run_walk`]).
     pub(crate) walk: Option<Box<dyn NativeWalk>>,
+    /// Messages that lie in the heap, while the body is away to be collected (the runner's mailbox gets what comes meanwhile).
+    pub(crate) mailbox_away: Option<Box<Mailbox>>,
     /// Why it ended, in its own heap, until the exit procedure took it.
     pub(crate) ended: Option<Box<exit::Ended>>,
 }
@@ -404,6 +433,20 @@ impl Process {
     #[inline]
     pub unsafe fn of_body<'a>(body: *mut Body) -> &'a mut Process {
         &mut *body.cast::<Process>()
+    }
+    /// Before the body goes away to be collected: messages that lie in the heap go with it.
+    pub(crate) fn take_mailbox(&mut self, own: &mut Own) {
+        if own.mailbox.has_adopted() {
+            self.mailbox_away = Some(Box::new(std::mem::take(&mut own.mailbox)));
+        }
+    }
+    /// Gives messages that went away with the body back, before those that came meanwhile.
+    #[inline]
+    pub(crate) fn give_mailbox(&mut self, own: &mut Own) {
+        if let Some(mut m) = self.mailbox_away.take() {
+            m.append(&mut own.mailbox);
+            own.mailbox = *m;
+        }
     }
     /// Its slot.
     #[inline]
@@ -475,8 +518,8 @@ mod tests {
     fn an_idle_process_is_small() {
         let slot = size_of::<Slot>() + 16;
         let body = size_of::<Process>();
-        // With the 233 words of its heap: below 2.7 KB.
-        assert!(slot + body + 233 * 8 <= 2700, "{slot} + {body}");
+        let block = crate::gc::sizes::FIRST_SIZE * 8;
+        assert!(slot + body + block <= 1400, "{slot} + {body} + {block}");
         assert!(size_of::<Signal>() <= 32);
     }
 }

@@ -3,7 +3,7 @@
 use beamr_abi::{Body, Ctx, ExceptionClass};
 use beamr_term::{Atom, Word, atoms};
 
-use super::{Process, own, process};
+use super::{Process, process, worker};
 use crate::gc::charged_bytes;
 use crate::rt::{ProcessSide, Uncaught};
 
@@ -24,9 +24,12 @@ impl ProcessSide for VmProcessSide {
         if let Some(walk) = &mut p.walk {
             walk.visit_roots(&mut |w| visit(std::slice::from_mut(w)));
         }
+        if let Some(m) = &mut p.mailbox_away {
+            m.visit_adopted(visit);
+        }
         let slot = p.slot();
-        // Adopted messages lie in the heap. A body that is away on a dirty thread adopts none, and the runner's part
-        // must not be touched from there: dirty natives are not collected while they run.
+        // Adopted messages lie in the heap; with a body that is away to be collected they are away too. The runner's
+        // part must not be touched from there.
         if !slot.state.snapshot().is_dirty() {
             // SAFETY: the collector runs on the runner's thread.
             unsafe { (*slot.own_ptr()).mailbox.visit_adopted(visit) };
@@ -38,7 +41,20 @@ impl ProcessSide for VmProcessSide {
         let p = unsafe { Process::of_body(body) };
         // Fragments came and went uncharged since: what counts is what was charged last.
         let more = now - std::mem::replace(&mut p.charged, now);
+        let off_heap = now - crate::gc::heap_bytes(&p.body.heap) as isize;
+        let more_off_heap = off_heap - std::mem::replace(&mut p.charged_off_heap, off_heap);
+        if more_off_heap != 0 {
+            p.slot().namespace.note_off_heap(more_off_heap);
+        }
         p.slot().namespace.charge_memory(more)
+    }
+    fn called(&self, ctx: &Ctx, export: beamr_term::ExportId) {
+        if let Some((m, f, a)) = ctx.tables().exports.mfa(export) {
+            super::saved_calls::called(ctx, m, f, a);
+        }
+    }
+    fn collected(&self, ctx: &Ctx, reclaimed: usize) {
+        worker(ctx).collected(reclaimed);
     }
     fn fits(&self, body: &mut Body, bytes: usize) -> bool {
         // SAFETY: as in `visit_roots`.
@@ -71,7 +87,6 @@ impl ProcessSide for VmProcessSide {
         let tenant_full = !p.slot().namespace.memory_left();
         if p.max_heap.kill || tenant_full {
             p.end(ExceptionClass::Exit, atoms::KILLED.word(), false);
-            let _ = own(ctx);
             true
         } else {
             false

@@ -26,6 +26,8 @@ use crate::vm::Namespace;
 pub struct SpawnOptions {
     /// `link`.
     pub link: bool,
+    /// `{link, [priority]}` (28).
+    pub link_priority: bool,
     /// `monitor` or `{monitor, Options}`.
     pub monitor: Option<MonitorOptions>,
     /// `{priority, P}`.
@@ -137,6 +139,7 @@ pub fn spawn_options(
     let mut o = SpawnOptions::default();
     let mut l = list;
     let size = |t: Word| t.as_small().and_then(|n| usize::try_from(n).ok());
+    let prioritized = ctx.tables().release.0 >= 28;
     while let Some((head, tail)) = l.as_cons() {
         l = tail;
         match head.as_atom() {
@@ -155,8 +158,20 @@ pub fn spawn_options(
         };
         let ok = match key.as_atom() {
             Some(atoms::MONITOR) => {
-                o.monitor = monitor_options(*value);
+                o.monitor = monitor_options(*value).filter(|m| !m.priority || prioritized);
                 o.monitor.is_some()
+            }
+            Some(atoms::LINK) if prioritized => {
+                o.link = true;
+                let mut rest = *value;
+                while let Some((head, tail)) = rest.as_cons() {
+                    if head != atoms::PRIORITY.word() {
+                        return Err(OptionError::BadOption);
+                    }
+                    o.link_priority = true;
+                    rest = tail;
+                }
+                rest.is_nil()
             }
             Some(atoms::PRIORITY) => {
                 o.priority = priority(*value);
@@ -307,6 +322,7 @@ pub(crate) fn make(
             .fullsweep_after
             .unwrap_or_else(|| vm.defaults.fullsweep_after.load(Relaxed) as u16),
         max_size,
+        max_with_binaries: max_heap.include_shared_binaries,
     };
     let words = need.max(min);
     if !namespace_has_room(namespace, words.saturating_mul(8)) {
@@ -350,13 +366,15 @@ pub(crate) fn make(
         error_handler: atoms::ERROR_HANDLER,
         max_heap,
         sensitive: false,
-        save_calls: 0,
+        saved_calls: None,
         async_dist: false,
         ets_super_user: false,
         charged: 0,
+        charged_off_heap: 0,
         label: Word::NONE,
         native_state: Word::NONE,
         walk: None,
+        mailbox_away: None,
         ended: None,
     });
     let bytes = heap_bytes(&body.body.heap) as isize;
@@ -454,6 +472,10 @@ pub fn spawn_start(
     let o = own(ctx);
     if options.link {
         o.links.insert(id, 0);
+        if options.link_priority {
+            let p = o.priorities.get_or_insert_default();
+            p.links.insert(id, ());
+        }
     }
     let monitor = key.zip(options.monitor).map(|(key, m)| {
         let monitor = Monitor {
@@ -466,6 +488,10 @@ pub fn spawn_start(
             o.aliases.insert(key, mode);
         }
         o.monitors.insert(key, monitor);
+        if m.priority {
+            let p = o.priorities.get_or_insert_default();
+            p.monitors.insert(key, ());
+        }
         reference
     });
     Ok(Spawned {

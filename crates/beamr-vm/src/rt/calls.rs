@@ -47,6 +47,7 @@ pub unsafe fn resolve(regs: &mut Regs, module: Word, function: Word, arity: usiz
     if let Some(id) = head.cache.get(module, function, arity) {
         let at = head.modules().export(id);
         if !at.is_null() {
+            note_call(&regs.ctx, id);
             return at;
         }
     }
@@ -65,8 +66,18 @@ pub unsafe fn resolve(regs: &mut Regs, module: Word, function: Word, arity: usiz
         && !at.is_null()
     {
         head.cache.put(module, function, arity, id);
+        note_call(&regs.ctx, id);
     }
     at
+}
+
+/// Tells the process structure of a call of an exported function, where it is found by name or its process saves calls.
+#[inline]
+unsafe fn note_call(ctx: &Ctx, export: ExportId) {
+    let head = WorkerCode::of(ctx);
+    if ctx.exports != head.modules().exports_ptr() {
+        head.processes.called(ctx, export);
+    }
 }
 
 /// As [`resolve`] by export id, for a call that found a null export slot.
@@ -75,6 +86,7 @@ pub unsafe fn resolve(regs: &mut Regs, module: Word, function: Word, arity: usiz
 /// The contract of the module.
 pub unsafe fn resolve_export(regs: &mut Regs, export: ExportId) -> CodePos {
     let table = WorkerCode::of(&regs.ctx).modules();
+    note_call(&regs.ctx, export);
     let at = table.export(export);
     if !at.is_null() {
         return at;

@@ -4,6 +4,7 @@ use beamr_abi::{Ctx, Pending, Regs};
 use beamr_term::{Word, atoms};
 
 use crate::engine::CodePos;
+use crate::process::saved_calls::event;
 use crate::process::{
     Carried, Message, ProcId, RefKey, TimeoutState, own, process, slot_of, worker,
 };
@@ -23,6 +24,7 @@ fn badarg(ctx: &mut Ctx) -> Pending {
 /// receiver's VM asks for it).
 pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
     ctx.bump(3);
+    event(ctx, atoms::SEND);
     if to.is_local_pid() {
         return send_local(ctx, to, message);
     }
@@ -40,7 +42,7 @@ pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
         };
     }
     if to.is_reference() {
-        send_to_alias(w, to, message);
+        send_to_alias(w, to, message, false);
         return Ok(());
     }
     if let Some([name, node]) = to.as_tuple() {
@@ -70,6 +72,17 @@ pub fn send_carried(ctx: &mut Ctx, to: Word, message: Carried) -> Result<(), Pen
     ctx.bump(3 + message.words() as i64 / 64);
     let id = beamr_sync::SlotId::from_u64(to.local_number());
     let _ = push(worker(ctx), id, Signal::Message(message.into_message()));
+    Ok(())
+}
+
+/// As [`send`], asking for priority (28): which only an alias can give.
+pub fn send_with_priority(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
+    if !to.is_reference() {
+        return send(ctx, to, message);
+    }
+    ctx.bump(3);
+    event(ctx, atoms::SEND);
+    send_to_alias(worker(ctx), to, message, true);
     Ok(())
 }
 
@@ -126,7 +139,12 @@ pub fn next_message(ctx: &mut Ctx) -> Result<Option<Word>, Ending> {
         }
     }
     let o = own(ctx);
-    Ok(o.mailbox.adopt_current(&mut process(ctx).body.heap))
+    let heap = &mut process(ctx).body.heap;
+    Ok(if o.off_heap_messages {
+        o.mailbox.look_at_current(heap)
+    } else {
+        o.mailbox.adopt_current(heap)
+    })
 }
 
 /// `loop_rec_end`: leaves the message in the queue and moves the receive position on.
@@ -137,8 +155,9 @@ pub fn loop_rec_end(ctx: &mut Ctx) {
 
 /// `remove_message`: takes the message out, cancels the receive's timer, resets the position.
 pub fn remove_message(ctx: &mut Ctx) {
+    event(ctx, atoms::RECEIVE);
     let o = own(ctx);
-    drop(o.mailbox.remove_current());
+    o.mailbox.take_current(&mut process(ctx).body.heap);
     timer::stop_receive(worker(ctx), o);
 }
 
@@ -210,6 +229,7 @@ pub fn wait_timeout(ctx: &mut Ctx, timeout: Word) -> WaitOutcome {
 
 /// `timeout`: behind an expired wait; resets the receive position and timer.
 pub fn timeout(ctx: &mut Ctx) {
+    event(ctx, atoms::TIMEOUT);
     let o = own(ctx);
     o.mailbox.reset();
     timer::stop_receive(worker(ctx), o);

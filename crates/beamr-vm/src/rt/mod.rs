@@ -24,7 +24,7 @@ pub use exception::{
 pub use messages::{
     Ending, WaitOutcome, hibernate, is_local, loop_rec, loop_rec_end, marker_bind, marker_clear,
     marker_reserve, marker_use, next_message, normal_exit, poll_signals, remove_message, send,
-    send_carried, timeout, wait, wait_timeout,
+    send_carried, send_with_priority, timeout, wait, wait_timeout,
 };
 pub use natives::{Step, escape, is_dirty, plain_error, polls, settle};
 pub use worker::{ApplyCache, NativeName, NativeNames, ProcessSide, Uncaught, WorkerCode};

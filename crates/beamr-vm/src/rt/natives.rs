@@ -139,7 +139,6 @@ pub unsafe fn escape(
         Pending::Yield => {
             let again = stub(regs, entry);
             suspend(regs, again, arity);
-            regs.ctx.fcalls = 0;
             Step::stop(stop::PREEMPTED)
         }
         Pending::Exit => Step::stop(stop::EXITED),
@@ -222,10 +221,8 @@ unsafe fn trap(
         return Step::stop(stop::EXITED);
     }
     regs.ctx.fcalls -= 1;
-    if give_up {
-        regs.ctx.fcalls = regs.ctx.fcalls.min(0);
-    }
-    if regs.ctx.fcalls <= 0 {
+    // What is given up is not charged.
+    if give_up || regs.ctx.fcalls <= 0 {
         suspend(regs, pos, live);
         return Step::stop(stop::PREEMPTED);
     }

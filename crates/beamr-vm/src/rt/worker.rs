@@ -21,6 +21,8 @@ pub struct WorkerCode {
     pub modules: *const ModuleTable,
     /// The process structure's answers.
     pub processes: Arc<dyn ProcessSide>,
+    /// Long collections are left to other threads ([`crate::gc`]).
+    pub outside: bool,
     /// Targets of recent applies.
     pub cache: ApplyCache,
     /// Names of natives that failed lately.
@@ -34,6 +36,7 @@ impl WorkerCode {
             server,
             modules: std::ptr::null(),
             processes,
+            outside: false,
             cache: ApplyCache::default(),
             names: NativeNames::default(),
         }
@@ -184,6 +187,14 @@ pub trait ProcessSide: Send + Sync {
     fn charge(&self, body: &mut Body, bytes: isize) -> bool {
         let _ = (body, bytes);
         true
+    }
+    /// Notes a call of an exported function by a process that saves calls.
+    fn called(&self, ctx: &Ctx, export: beamr_term::ExportId) {
+        let _ = (ctx, export);
+    }
+    /// Notes a collection that the running process made.
+    fn collected(&self, ctx: &Ctx, reclaimed: usize) {
+        let _ = (ctx, reclaimed);
     }
     /// Whether the tenant's budget would hold if the process's heap had so many bytes.
     fn fits(&self, body: &mut Body, bytes: usize) -> bool {

@@ -18,11 +18,42 @@ use super::threads::Threads;
 use crate::engine::{CodePos, Fixed};
 use crate::process::{Process, Slot, exit};
 use crate::rt;
-use crate::vm::{StartError, Vm};
+use crate::vm::Vm;
 
-/// A dirty call on its way.
+/// What a dirty thread does with a body.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// Runs a native.
+    Native(&'static NativeEntry),
+    /// Collects it.
+    Collect(Collect),
+}
+
+/// How a body is collected, and what its process does afterwards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collect {
+    /// It goes on.
+    Ready,
+    /// It waits as before.
+    Waits,
+    /// It hibernates: the block is made as small as can be.
+    Shrink,
+}
+
+impl Collect {
+    /// For a process that has something to do, or has not.
+    pub fn of(ready: bool) -> Collect {
+        if ready {
+            Collect::Ready
+        } else {
+            Collect::Waits
+        }
+    }
+}
+
+/// A body on its way.
 struct Job {
-    entry: &'static NativeEntry,
+    work: Work,
     slot: SyncArc<Slot>,
     body: *mut Process,
 }
@@ -35,6 +66,8 @@ struct Queue {
     jobs: VecDeque<Job>,
     stopping: bool,
     threads: usize,
+    /// Threads that wait for a job.
+    idle: usize,
 }
 
 #[derive(Default)]
@@ -46,7 +79,8 @@ struct Pool {
     running: AtomicUsize,
 }
 
-/// The CPU and the I/O pool of a VM.
+/// The CPU and the I/O pool of a VM. Threads are started when there is work for them, up to the number that the
+/// options allow.
 pub(crate) struct DirtyPools {
     cpu: Arc<Pool>,
     io: Arc<Pool>,
@@ -59,24 +93,6 @@ impl DirtyPools {
             io: Arc::default(),
         }
     }
-    /// Starts the threads that the options ask for.
-    pub fn start(&self, vm: &Arc<Vm>) -> Result<(), StartError> {
-        for (pool, n, kind) in [
-            (&self.cpu, vm.options.dirty_cpu, "cpu"),
-            (&self.io, vm.options.dirty_io, "io"),
-        ] {
-            for i in 0..n {
-                let (shared, vm2) = (pool.clone(), vm.clone());
-                pool.started.start(
-                    format!("beamr-dirty-{kind}-{i}"),
-                    vm.options.thread_stack,
-                    move || work(&shared, &vm2),
-                )?;
-                pool.queue.lock().threads += 1;
-            }
-        }
-        Ok(())
-    }
     fn pool(&self, class: NativeClass) -> &Arc<Pool> {
         if class == NativeClass::DirtyIo {
             &self.io
@@ -84,21 +100,64 @@ impl DirtyPools {
             &self.cpu
         }
     }
-    /// Whether there are threads for this class.
-    pub fn has(&self, class: NativeClass) -> bool {
-        self.pool(class).queue.lock().threads > 0
+    /// Whether there are threads for this class; starts one when all are busy and there may be more.
+    pub fn has(&self, vm: &Arc<Vm>, class: NativeClass) -> bool {
+        let (limit, kind) = if class == NativeClass::DirtyIo {
+            (vm.options.dirty_io, "io")
+        } else {
+            (vm.options.dirty_cpu, "cpu")
+        };
+        if limit == 0 {
+            return false;
+        }
+        let pool = self.pool(class);
+        let number = {
+            let mut q = pool.queue.lock();
+            if q.idle > q.jobs.len() || q.threads >= limit || q.stopping {
+                return q.threads > 0;
+            }
+            q.threads += 1;
+            q.threads - 1
+        };
+        let (shared, vm2) = (pool.clone(), Arc::downgrade(vm));
+        let name = format!("beamr-dirty-{kind}-{number}");
+        let started = pool.started.start(name, vm.options.thread_stack, move || {
+            if let Some(vm) = vm2.upgrade() {
+                work(&shared, &vm);
+            }
+        });
+        match started {
+            Ok(()) => true,
+            // Without a thread the worker does it itself.
+            Err(_) => {
+                let mut q = pool.queue.lock();
+                q.threads -= 1;
+                q.threads > 0
+            }
+        }
     }
     /// How many natives run.
     pub fn running(&self) -> usize {
         let count = |p: &Arc<Pool>| p.running.load(Ordering::Acquire);
         count(&self.cpu) + count(&self.io)
     }
-    /// Hands a body over.
-    pub fn submit(&self, entry: &'static NativeEntry, slot: SyncArc<Slot>, body: *mut Process) {
-        let pool = self.pool(entry.class);
+    /// Hands a body over. [`DirtyPools::has`] said that there are threads.
+    pub fn submit(&self, work: Work, slot: SyncArc<Slot>, body: *mut Process) {
+        let class = match work {
+            Work::Native(entry) => entry.class,
+            Work::Collect(_) => NativeClass::DirtyCpu,
+        };
+        let pool = self.pool(class);
         pool.running.fetch_add(1, Ordering::AcqRel);
-        pool.queue.lock().jobs.push_back(Job { entry, slot, body });
+        pool.queue.lock().jobs.push_back(Job { work, slot, body });
         pool.wake.notify_one();
+    }
+    /// How many bodies wait for a thread: of CPU work, of I/O.
+    pub fn waiting(&self) -> (usize, usize) {
+        (
+            self.cpu.queue.lock().jobs.len(),
+            self.io.queue.lock().jobs.len(),
+        )
     }
     /// Tells the threads to stop after the calls that run.
     pub fn stop(&self) {
@@ -122,6 +181,12 @@ impl DirtyPools {
 /// The life of a dirty thread.
 fn work(pool: &Pool, vm: &Arc<Vm>) {
     let worker = Worker::new(vm, None);
+    let counted = worker.count_here();
+    work_with(pool, &worker);
+    Worker::count_elsewhere(counted);
+}
+
+fn work_with(pool: &Pool, worker: &Worker) {
     let mut regs = worker.regs();
     loop {
         let job = {
@@ -132,25 +197,62 @@ fn work(pool: &Pool, vm: &Arc<Vm>) {
                 }
                 match q.jobs.pop_front() {
                     Some(job) => break job,
-                    None => q = pool.wake.wait(q),
+                    None => {
+                        q.idle += 1;
+                        q = pool.wake.wait(q);
+                        q.idle -= 1;
+                    }
                 }
             }
         };
         regs.ctx.fcalls = super::SLICE;
-        run(&worker, &mut regs, &job.slot, job.body, job.entry, false);
+        let ready = match job.work {
+            Work::Native(entry) => {
+                run(worker, &mut regs, &job.slot, job.body, entry, false);
+                true
+            }
+            Work::Collect(how) => {
+                // SAFETY: the job owns the body.
+                collect(
+                    &worker,
+                    &mut regs,
+                    &job.slot,
+                    unsafe { &mut *job.body },
+                    how,
+                )
+            }
+        };
         // SAFETY: the job owns the body until it is put back below.
         unsafe {
             (*job.body).body.reductions += (super::SLICE - regs.ctx.fcalls).max(0) as u64;
         }
         pool.running.fetch_sub(1, Ordering::AcqRel);
         job.slot.body.store(job.body, Ordering::Release);
-        match job.slot.state.end_dirty() {
+        let end = if ready {
+            job.slot.state.end_dirty()
+        } else {
+            job.slot.state.end_dirty_idle()
+        };
+        match end {
             EndDirty::Enqueue => worker.enqueue(job.slot),
             EndDirty::Nothing => {}
             EndDirty::Orphan => exit::free_body(&job.slot),
         }
         worker.participant.collect();
     }
+}
+
+/// Collects a body. True when its process has something to do then.
+fn collect(w: &Worker, regs: &mut Regs, slot: &Slot, process: &mut Process, how: Collect) -> bool {
+    w.switch_in(&mut regs.ctx, slot, process);
+    if how == Collect::Shrink {
+        w.hibernate(process);
+    } else {
+        w.collect_at_rest(process, false);
+    }
+    let over = std::mem::take(&mut process.body.over_limit);
+    let ended = over && w.vm.side.over_limit(&mut regs.ctx);
+    ended || how == Collect::Ready
 }
 
 /// Runs a native with the arguments saved in the body, and saves what comes next.

@@ -21,6 +21,8 @@
 //! somebody wakes it or its earliest timer is due. An idle VM makes no wake-ups.
 
 pub(crate) mod dirty;
+pub mod online;
+pub mod stats;
 #[cfg(feature = "threads")]
 pub(crate) mod threads;
 #[cfg(not(feature = "threads"))]
@@ -34,7 +36,7 @@ use std::sync::Arc;
 use beamr_abi::{Ctx, Pending, Regs, X_REGISTERS};
 use beamr_sync::Participant;
 use beamr_sync::prim::Arc as SyncArc;
-use beamr_term::{Atom, Word, atoms};
+use beamr_term::{Atom, BinaryCount, Word, atoms};
 
 use crate::gc::{self, Kind};
 use crate::process::{Process, RefKey, Runnable, Slot};
@@ -75,8 +77,10 @@ impl std::fmt::Debug for Worker {
 
 impl Worker {
     pub(crate) fn new(vm: &Arc<Vm>, index: Option<usize>) -> Box<Worker> {
+        let mut code = WorkerCode::new(vm.server.clone(), vm.side.clone());
+        code.outside = index.is_some() && vm.options.dirty_cpu > 0;
         Box::new(Worker {
-            code: UnsafeCell::new(WorkerCode::new(vm.server.clone(), vm.side.clone())),
+            code: UnsafeCell::new(code),
             vm: vm.clone(),
             index,
             participant: vm.domain.register(),
@@ -84,6 +88,33 @@ impl Worker {
             uniques: Cell::new((0, 0)),
             status: Cell::new(atoms::RUNNING),
         })
+    }
+    /// Makes the calling thread count binaries for this VM, until [`Worker::count_elsewhere`].
+    fn count_here(&self) -> *const BinaryCount {
+        // SAFETY: the counter lives as long as the VM, which the worker keeps, and the caller's thread counts
+        // elsewhere before it drops the worker.
+        unsafe { BinaryCount::here(&raw const self.stats().binaries) }
+    }
+    /// Ends what [`Worker::count_here`] began.
+    fn count_elsewhere(before: *const BinaryCount) {
+        // SAFETY: what was there before is alive as it was then: its user is further up this thread's stack.
+        unsafe { BinaryCount::here(before) };
+    }
+    /// Its counters.
+    #[inline]
+    fn stats(&self) -> &stats::WorkerStats {
+        match self.index {
+            Some(i) => &self.vm.workers[i].stats,
+            None => &self.vm.elsewhere,
+        }
+    }
+    /// Notes a collection.
+    pub(crate) fn collected(&self, reclaimed: usize) {
+        if self.index.is_some() {
+            self.stats().collected(reclaimed);
+        } else {
+            self.stats().collected_elsewhere(reclaimed);
+        }
     }
     fn block(&self) -> u64 {
         if self.index.is_some() { BLOCK } else { 1 }
@@ -120,9 +151,21 @@ impl Worker {
             None => self.vm.queue_for_guest(),
         };
         let len = self.vm.workers[to].queue.push(priority, Runnable(slot));
-        if self.index.is_none() || len > 1 {
-            self.vm.idle.wake_one();
+        let active = self.vm.online.active();
+        if len > 1 || self.index.is_none_or(|i| i >= active) {
+            self.vm.idle.wake_one_below(active);
         }
+    }
+    /// Whether long collections are left to dirty threads.
+    pub(crate) fn collects_outside(&self) -> bool {
+        self.index.is_some() && self.vm.options.dirty_cpu > 0
+    }
+    /// As [`Worker::collect_at_rest`], but a long collection is put off until the process is handed to a dirty thread.
+    pub(crate) fn collect_or_put_off(&self, process: &mut Process, major: bool) {
+        if self.collects_outside() && gc::takes_long_at_rest(&mut process.body.heap, major) {
+            return;
+        }
+        self.collect_at_rest(process, major);
     }
     /// Collects the heap of a process at rest (its live registers are in `body.args`).
     pub(crate) fn collect_at_rest(&self, process: &mut Process, major: bool) {
@@ -130,13 +173,19 @@ impl Worker {
         let mut owner: &dyn ProcessSide = &*side;
         let kind = if major { Kind::Full } else { Kind::Auto };
         // SAFETY: the caller is the runner and has the body; saved registers are in `args`.
-        unsafe { gc::collect_body(&mut process.body, &mut owner, &mut [], 0, kind) };
+        let report = unsafe { gc::collect_body(&mut process.body, &mut owner, &mut [], 0, kind) };
+        self.collected(report.reclaimed);
     }
     /// Points a context to a process that is switched in.
     pub(crate) fn switch_in(&self, ctx: &mut Ctx, slot: &Slot, process: *mut Process) {
         ctx.body = process.cast();
         let modules = &slot.namespace.modules;
-        ctx.exports = modules.exports_ptr();
+        // SAFETY: the caller has the body.
+        ctx.exports = if unsafe { (*process).saved_calls.is_none() } {
+            modules.exports_ptr()
+        } else {
+            modules.no_exports()
+        };
         ctx.instances = modules.instances_ptr();
         // SAFETY: nobody else uses the head of this thread's worker now; the module table lives as long as the namespace,
         // which the slot keeps.

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use beamr_abi::{ExceptionClass, Pending, Regs};
+use beamr_abi::{ExceptionClass, NativeClass, Pending, Regs};
 use beamr_sync::prim::Arc as SyncArc;
 use beamr_sync::run_queue::Refund;
 use beamr_sync::{EndRun, Parker, Priority, Snapshot};
 use beamr_term::{Build, atoms};
 
-use super::{SLICE, Worker, dirty};
+use super::dirty::{self, Collect, Work};
+use super::{SLICE, Worker};
 use crate::engine::Stop;
 use crate::gc;
 use crate::native_process::NativeStep;
 use crate::process::{Carried, Own, Process, Runnable, Slot, exit};
 use crate::rt::ProcessSide;
+use crate::signal::RequestKind;
 use crate::signal::handle::handle_all;
 use crate::timer::{TICK, TimerEvent, fire_due};
 use crate::vm::Vm;
@@ -63,11 +65,16 @@ impl Turn {
     pub fn run_worker(mut self, mut parker: Parker) {
         let vm = self.worker.vm.clone();
         let index = self.worker.index.unwrap_or(0);
+        let counted = self.worker.count_here();
         while !vm.stopping.load(Ordering::Acquire) {
             fire_due(&self.worker, index, &mut self.due);
-            if let Some((priority, Runnable(slot))) = self.next_task(index) {
-                self.run(priority, slot);
-                continue;
+            let rests = index >= vm.online.active();
+            if !rests {
+                vm.online.note(index, false);
+                if let Some((priority, Runnable(slot))) = self.next_task(index) {
+                    self.run(priority, slot);
+                    continue;
+                }
             }
             // Before the last look: a deferred drop may send, that is, put a process into this worker's own queue.
             self.worker.participant.flush();
@@ -75,11 +82,20 @@ impl Turn {
             let deadline = vm.workers[index].wheel.next_deadline();
             let now = vm.monotonic_ns();
             let due = deadline.is_some_and(|d| d * TICK <= now);
-            let busy = vm.workers.iter().any(|w| !w.queue.is_empty());
+            let mut busy = vm.workers.iter().any(|w| !w.queue.is_empty());
+            if rests {
+                vm.online.note(index, true);
+                // Also when this worker was woken for it before it knew that it rests.
+                if busy {
+                    vm.idle.wake_one_below(vm.online.active());
+                }
+                busy = index < vm.online.active();
+            }
             if due || busy || vm.stopping.load(Ordering::Acquire) {
                 vm.idle.retract(index);
                 continue;
             }
+            self.worker.stats().sleeps(now);
             match deadline {
                 None => {
                     parker.park();
@@ -89,12 +105,21 @@ impl Turn {
                     parker.park_timeout(Duration::from_nanos(left));
                 }
             }
+            self.worker.stats().wakes(vm.monotonic_ns());
             vm.idle.retract(index);
         }
+        Worker::count_elsewhere(counted);
     }
 
     /// Turns of a cooperative VM: how many, and whether nothing is left.
     pub fn run_some(&mut self, max_turns: usize) -> (usize, bool) {
+        let counted = self.worker.count_here();
+        let run = self.turns(max_turns);
+        Worker::count_elsewhere(counted);
+        run
+    }
+
+    fn turns(&mut self, max_turns: usize) -> (usize, bool) {
         let index = self.worker.index.unwrap_or(0);
         for turns in 0..max_turns {
             if self.worker.vm.stopping.load(Ordering::Acquire) {
@@ -114,7 +139,7 @@ impl Turn {
         let own = &vm.workers[index].queue;
         if let Some(task) = own.pop_after(self.refund.take()) {
             if !own.is_empty() {
-                vm.idle.wake_one();
+                vm.idle.wake_one_below(vm.online.active());
             }
             return Some(task);
         }
@@ -127,7 +152,7 @@ impl Turn {
             if let Some(task) = own.steal_from(&vm.workers[v].queue) {
                 self.victim = v;
                 if !own.is_empty() {
-                    vm.idle.wake_one();
+                    vm.idle.wake_one_below(vm.online.active());
                 }
                 return Some(task);
             }
@@ -138,6 +163,7 @@ impl Turn {
     /// One turn of one process.
     fn run(&mut self, priority: Priority, slot: SyncArc<Slot>) {
         self.worker.participant.enter();
+        self.worker.stats().switched();
         self.regs.ctx.fcalls = SLICE;
         let tenant = slot.namespace.id;
         if let After::Again = self.slice(&slot) {
@@ -191,6 +217,10 @@ impl Turn {
                     continue;
                 }
             }
+            if !body.is_null() {
+                // SAFETY: the runner has the body.
+                unsafe { (*body).give_mailbox(own) };
+            }
             if !charge_mailbox(slot, own) {
                 let reason = Carried::immediate(atoms::KILLED);
                 own.dying = Some(Box::new(exit::Dying::by_signal(
@@ -200,6 +230,14 @@ impl Turn {
                 continue;
             }
             if !own.deferred.is_empty() && !body.is_null() {
+                // SAFETY: as above.
+                if self.must_collect_first(unsafe { &mut *body }, own) {
+                    let how = Collect::of(ready);
+                    if self.collect_outside(slot, body, how) {
+                        return After::Gone;
+                    }
+                    continue;
+                }
                 self.answer(slot, snap, ready);
                 continue;
             }
@@ -223,7 +261,14 @@ impl Turn {
                 if own.hibernating && !body.is_null() {
                     own.hibernating = false;
                     // SAFETY: as above.
-                    worker.hibernate(unsafe { &mut *body });
+                    let process = unsafe { &mut *body };
+                    if worker.collects_outside()
+                        && gc::takes_long_at_rest(&mut process.body.heap, true)
+                        && self.collect_outside(slot, body, Collect::Shrink)
+                    {
+                        return After::Gone;
+                    }
+                    worker.hibernate(process);
                 }
                 match slot.state.end_run_wait() {
                     EndRun::Parked => return After::Gone,
@@ -238,18 +283,41 @@ impl Turn {
             if self.regs.ctx.fcalls <= 0 {
                 return after(slot.state.end_run_yield());
             }
+            // SAFETY: not blocked: the body is there.
+            if unsafe { (*body).body.heap.outside } {
+                if self.collect_outside(slot, body, Collect::Ready) {
+                    return After::Gone;
+                }
+                continue;
+            }
             ready = false;
             own.woke = false;
             own.hibernating = false;
             match self.execute(slot, body) {
                 Stop::Preempted => {
+                    // SAFETY: the runner has the body.
+                    if unsafe { (*body).body.heap.outside }
+                        && self.collect_outside(slot, body, Collect::Ready)
+                    {
+                        return After::Gone;
+                    }
                     // SAFETY: as above; the engine has returned.
                     if !unsafe { slot.own() }.deferred.is_empty() {
                         self.answer(slot, snap, true);
                     }
                     return after(slot.state.end_run_yield());
                 }
-                Stop::Waiting => {}
+                Stop::Waiting => {
+                    // SAFETY: the runner has the body; the engine has returned.
+                    let (heap, own) = unsafe { (&mut (*body).body.heap, slot.own()) };
+                    if own.hibernating {
+                        // It is swept anyway, when it goes to sleep.
+                        heap.gc_wanted = heap.outside;
+                        heap.outside = false;
+                    } else if heap.outside && self.collect_outside(slot, body, Collect::Waits) {
+                        return After::Gone;
+                    }
+                }
                 Stop::Exited => {
                     // SAFETY: as above.
                     let own = unsafe { slot.own() };
@@ -266,6 +334,52 @@ impl Turn {
         }
     }
 
+    /// Whether somebody asked for a collection that takes long: then the heap is marked, and the question is
+    /// answered when the body is back.
+    fn must_collect_first(&self, process: &mut Process, own: &mut Own) -> bool {
+        if !self.worker.collects_outside() {
+            return false;
+        }
+        let mut marked = false;
+        for r in &mut own.deferred {
+            if let RequestKind::Collect { major } = r.kind
+                && gc::takes_long_at_rest(&mut process.body.heap, major)
+            {
+                r.kind = RequestKind::IsAlive;
+                marked = true;
+            }
+        }
+        marked
+    }
+
+    /// Hands the body to a dirty thread to be collected: then true, the run is over. Without threads it is collected here.
+    fn collect_outside(&mut self, slot: &Slot, body: *mut Process, how: Collect) -> bool {
+        let vm = self.worker.vm.clone();
+        // SAFETY: the runner has the body; no other reference to either is used.
+        let (process, own) = unsafe { (&mut *body, slot.own()) };
+        if !vm.dirty.has(&vm, NativeClass::DirtyCpu) {
+            process.body.heap.outside = false;
+            self.worker.collect_at_rest(process, false);
+            return false;
+        }
+        process.take_mailbox(own);
+        self.hand_over(slot, body, Work::Collect(how));
+        true
+    }
+
+    /// Gives the body to a dirty thread; the run is over.
+    fn hand_over(&mut self, slot: &Slot, body: *mut Process, work: Work) {
+        // Before the hand-over, see the state word.
+        slot.body.store(std::ptr::null_mut(), Ordering::Release);
+        let end = slot.state.begin_dirty();
+        // SAFETY: the slot is in an `Arc`, see `count`.
+        let counted = unsafe { crate::signal::count(slot) };
+        if end == EndRun::Enqueue {
+            self.worker.enqueue(counted.clone());
+        }
+        self.worker.vm.dirty.submit(work, counted, body);
+    }
+
     /// Runs a dirty native: on its pool (then true: the run is over), or here.
     fn dirty(
         &mut self,
@@ -274,16 +388,8 @@ impl Turn {
         entry: &'static beamr_abi::NativeEntry,
     ) -> bool {
         let vm = self.worker.vm.clone();
-        if !vm.options.dirty_disabled && vm.dirty.has(entry.class) {
-            // Before the hand-over, see the state word.
-            slot.body.store(std::ptr::null_mut(), Ordering::Release);
-            let end = slot.state.begin_dirty();
-            // SAFETY: the slot is in an `Arc`, see `count`.
-            let counted = unsafe { crate::signal::count(slot) };
-            if end == EndRun::Enqueue {
-                self.worker.enqueue(counted.clone());
-            }
-            vm.dirty.submit(entry, counted, body);
+        if !vm.options.dirty_disabled && vm.dirty.has(&vm, entry.class) {
+            self.hand_over(slot, body, Work::Native(entry));
             return true;
         }
         let before = self.regs.ctx.fcalls;
@@ -337,7 +443,7 @@ impl Turn {
                     step => {
                         if collect {
                             // SAFETY: the runner has the body.
-                            self.worker.collect_at_rest(unsafe { &mut *body }, false);
+                            self.worker.collect_or_put_off(unsafe { &mut *body }, false);
                         }
                         match step {
                             NativeStep::Wait => Stop::Waiting,
@@ -447,10 +553,11 @@ fn after(end: EndRun) -> After {
 
 impl Worker {
     /// Shrinks the heap of a process that hibernates.
-    fn hibernate(&self, process: &mut Process) {
+    pub(super) fn hibernate(&self, process: &mut Process) {
         let side = self.vm.side.clone();
         let mut owner: &dyn ProcessSide = &*side;
         // SAFETY: the caller is the runner and has the body; saved registers are in `args`.
-        unsafe { gc::shrink_body(&mut process.body, &mut owner, &mut []) };
+        let report = unsafe { gc::shrink_body(&mut process.body, &mut owner, &mut []) };
+        self.collected(report.reclaimed);
     }
 }

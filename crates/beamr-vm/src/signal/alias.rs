@@ -14,9 +14,25 @@ pub fn alias(ctx: &mut Ctx, mode: AliasMode) -> Word {
     key.build_alias(slot_of(ctx).pid(), ctx)
 }
 
+/// `alias([priority])` (28): as [`alias`], and messages sent to it with priority have it.
+pub fn priority_alias(ctx: &mut Ctx, mode: AliasMode) -> Word {
+    let alias = alias(ctx, mode);
+    if let Some(key) = RefKey::of(alias) {
+        let p = own(ctx).priorities.get_or_insert_default();
+        p.aliases.insert(key, ());
+    }
+    alias
+}
+
 /// `unalias/1`: whether it was an active alias of the caller.
 pub fn unalias(ctx: &mut Ctx, reference: Word) -> bool {
-    RefKey::of(reference).is_some_and(|k| own(ctx).aliases.remove(k).is_some())
+    RefKey::of(reference).is_some_and(|k| {
+        let o = own(ctx);
+        if let Some(p) = &mut o.priorities {
+            p.aliases.remove(k);
+        }
+        o.aliases.remove(k).is_some()
+    })
 }
 
 /// The process that an alias reference belongs to.
@@ -29,7 +45,7 @@ pub fn alias_owner(reference: Word) -> Option<ProcId> {
 }
 
 /// Sends to an alias. A reference that is no alias of a live process swallows the message.
-pub(crate) fn send_to_alias(w: &Worker, reference: Word, message: Word) {
+pub(crate) fn send_to_alias(w: &Worker, reference: Word, message: Word, priority: bool) {
     let (Some(owner), Some(key)) = (alias_owner(reference), RefKey::of(reference)) else {
         return;
     };
@@ -37,6 +53,10 @@ pub(crate) fn send_to_alias(w: &Worker, reference: Word, message: Word) {
     let _ = push_proc(
         w,
         owner,
-        Signal::AliasMessage(Box::new(AliasMessage { key, message })),
+        Signal::AliasMessage(Box::new(AliasMessage {
+            key,
+            priority,
+            message,
+        })),
     );
 }

@@ -124,33 +124,58 @@ impl Handler<'_> {
         }
     }
 
-    fn message(&mut self, message: Carried) {
-        self.own
-            .mailbox
-            .push(Node::new(Signal::Message(message.into_message())));
+    fn message(&mut self, message: Carried, priority: bool) {
+        let node = Node::new(Signal::Message(message.into_message()));
+        if priority {
+            self.own.mailbox.push_priority(node);
+        } else {
+            self.own.mailbox.push(node);
+        }
         self.own.woke = true;
     }
 
-    fn alias_message(&mut self, m: AliasMessage) {
-        let Some(mode) = self.own.aliases.get(m.key).copied() else {
-            return;
-        };
+    /// Something came through an alias: `None` when it is not active, else whether it gives priority.
+    fn through_alias(&mut self, key: RefKey) -> Option<bool> {
+        let mode = self.own.aliases.get(key).copied()?;
+        let priorities = self.own.priorities.as_mut();
+        let priority = priorities.is_some_and(|p| match mode {
+            AliasMode::Explicit | AliasMode::Demonitor => p.aliases.contains(key),
+            AliasMode::Reply | AliasMode::ReplyDemonitor => p.aliases.remove(key).is_some(),
+        });
         match mode {
             AliasMode::Explicit | AliasMode::Demonitor => {}
             AliasMode::Reply => {
-                self.own.aliases.remove(m.key);
+                self.own.aliases.remove(key);
             }
             AliasMode::ReplyDemonitor => {
-                self.own.aliases.remove(m.key);
-                if let Some(monitor) = self.own.monitors.remove(m.key) {
-                    super::monitor::tell_demonitor(self.w, monitor.target, m.key);
+                self.own.aliases.remove(key);
+                if let Some(monitor) = self.own.monitors.remove(key) {
+                    super::monitor::tell_demonitor(self.w, monitor.target, key);
                 }
             }
         }
-        self.message(m.message);
+        Some(priority)
+    }
+
+    fn alias_message(&mut self, m: AliasMessage) {
+        if let Some(may) = self.through_alias(m.key) {
+            self.message(m.message, m.priority && may);
+        }
     }
 
     fn exit(&mut self, e: ExitSignal) {
+        let mut priority = false;
+        if let Some(key) = e.alias {
+            match self.through_alias(key) {
+                Some(may) => priority = may && e.priority,
+                None => return,
+            }
+        }
+        if matches!(e.kind, ExitKind::Link | ExitKind::NoLink)
+            && let Some(p) = &mut self.own.priorities
+        {
+            priority = p.links.remove(e.from).is_some();
+        }
         match e.kind {
             ExitKind::Link => match self.own.links.get(e.from) {
                 Some(0) => {
@@ -176,10 +201,11 @@ impl Handler<'_> {
         if self.own.trap_exit {
             let tables = &self.w.vm.tables;
             let from = e.from;
-            return self.message(e.reason.wrap(|f, reason| {
+            let message = e.reason.wrap(|f, reason| {
                 let from = from.build(tables, f);
                 f.tuple(&[atoms::EXIT_UPPER.word(), from, reason])
-            }));
+            });
+            return self.message(message, priority);
         }
         if reason == atoms::NORMAL.word() && e.from != self.slot.proc_id() {
             return;
@@ -223,7 +249,9 @@ impl Handler<'_> {
             };
             f.tuple(&[tag, reference, kind.word(), object, reason])
         });
-        self.message(message);
+        let priorities = self.own.priorities.as_mut();
+        let priority = priorities.is_some_and(|p| p.monitors.remove(d.key).is_some());
+        self.message(message, priority);
     }
 
     fn request(&mut self, r: Request) {
@@ -243,7 +271,13 @@ pub(crate) fn send_exit(
     kind: ExitKind,
     reason: Carried,
 ) -> bool {
-    let signal = Signal::Exit(Box::new(ExitSignal { from, kind, reason }));
+    let signal = Signal::Exit(Box::new(ExitSignal {
+        from,
+        kind,
+        reason,
+        alias: None,
+        priority: false,
+    }));
     push_proc(w, to, signal).is_ok()
 }
 

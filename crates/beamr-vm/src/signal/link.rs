@@ -9,9 +9,10 @@
 use beamr_abi::{Ctx, Escape, Pending};
 use beamr_term::{Word, atoms};
 
+use super::alias::alias_owner;
 use super::handle::{handle_all, send_exit};
-use super::{ExitKind, Signal, push_proc};
-use crate::process::{Carried, ProcId, own, slot_of, worker};
+use super::{ExitKind, ExitSignal, Signal, push_proc};
+use crate::process::{Carried, ProcId, RefKey, own, slot_of, worker};
 
 /// Handles all signals that have arrived at the running process. `Err` when one of them ended it.
 ///
@@ -57,6 +58,21 @@ pub fn link(ctx: &mut Ctx, to: Word) -> Result<(), Escape> {
     Ok(())
 }
 
+/// `link/2` (28): as [`link`]; whether the `'EXIT'` message of the link has priority.
+pub fn link_with(ctx: &mut Ctx, to: Word, priority: bool) -> Result<(), Escape> {
+    link(ctx, to)?;
+    if let Some(other) = ProcId::of(to) {
+        let o = own(ctx);
+        if priority {
+            let p = o.priorities.get_or_insert_default();
+            p.links.insert(other, ());
+        } else if let Some(p) = &mut o.priorities {
+            p.links.remove(other);
+        }
+    }
+    Ok(())
+}
+
 /// `unlink/1`. `badarg` for what is no pid or port.
 pub fn unlink(ctx: &mut Ctx, to: Word) -> Result<(), Escape> {
     let Some(other) = ProcId::of(to) else {
@@ -71,6 +87,9 @@ pub fn unlink(ctx: &mut Ctx, to: Word) -> Result<(), Escape> {
             *state = next;
         }
         _ => return Ok(()),
+    }
+    if let Some(p) = &mut o.priorities {
+        p.links.remove(other);
     }
     if push_proc(worker(ctx), other, Signal::Unlink(Box::new((me, next)))).is_err() {
         // Dead: its exit signal, if one is on its way, no longer counts.
@@ -94,6 +113,27 @@ pub fn exit_signal(ctx: &mut Ctx, to: Word, reason: Word) -> Result<(), Escape> 
         Carried::copy(reason),
     );
     if other == me {
+        return handle_now(ctx);
+    }
+    Ok(())
+}
+
+/// `exit/2,3` to an alias (28): as [`exit_signal`] to its process, if it is active. With `priority`, and if the alias gives it, the
+/// `'EXIT'` message has priority.
+pub fn exit_alias(ctx: &mut Ctx, to: Word, reason: Word, priority: bool) -> Result<(), Escape> {
+    let (Some(owner), Some(key)) = (alias_owner(to), RefKey::of(to)) else {
+        return Ok(());
+    };
+    let me = slot_of(ctx).proc_id();
+    let signal = ExitSignal {
+        from: me,
+        kind: ExitKind::Exit2,
+        reason: Carried::copy(reason),
+        alias: Some(key),
+        priority,
+    };
+    let _ = push_proc(worker(ctx), owner, Signal::Exit(Box::new(signal)));
+    if owner == me {
         return handle_now(ctx);
     }
     Ok(())

@@ -54,6 +54,10 @@ pub struct ExitSignal {
     pub kind: ExitKind,
     /// The reason.
     pub reason: Carried,
+    /// The alias that it was sent to, if it was.
+    pub alias: Option<RefKey>,
+    /// Its sender asks for priority.
+    pub priority: bool,
 }
 
 /// A monitor that wants to be set.
@@ -81,6 +85,8 @@ pub struct DownSignal {
 pub struct AliasMessage {
     /// The alias.
     pub key: RefKey,
+    /// Its sender asks for priority.
+    pub priority: bool,
     /// The message.
     pub message: Carried,
 }

@@ -17,6 +17,8 @@ pub struct MonitorOptions {
     pub alias: Option<AliasMode>,
     /// `{tag, Term}`.
     pub tag: Option<Word>,
+    /// `priority` (28): its message has priority.
+    pub priority: bool,
 }
 
 /// What to monitor.
@@ -39,6 +41,11 @@ pub fn monitor_options(list: Word) -> Option<MonitorOptions> {
     let mut options = MonitorOptions::default();
     let mut l = list;
     while let Some((head, tail)) = l.as_cons() {
+        if head == atoms::PRIORITY.word() {
+            options.priority = true;
+            l = tail;
+            continue;
+        }
         let [key, value] = head.as_tuple()? else {
             return None;
         };
@@ -115,6 +122,10 @@ pub fn monitor(ctx: &mut Ctx, what: Monitored, options: MonitorOptions) -> Word 
         // A process never sees its own end: there is nothing to set.
         return reference;
     }
+    if options.priority {
+        let p = o.priorities.get_or_insert_default();
+        p.monitors.insert(key, ());
+    }
     let elsewhere = matches!(what, Monitored::RemoteName(..))
         || matches!(what, Monitored::Pid(p) if p.is_remote());
     o.monitors.insert(key, m);
@@ -172,6 +183,9 @@ pub fn demonitor(ctx: &mut Ctx, reference: Word, flush: bool) -> Result<bool, Es
         Some(AliasMode::Demonitor | AliasMode::ReplyDemonitor)
     ) {
         o.aliases.remove(key);
+    }
+    if let Some(p) = &mut o.priorities {
+        p.monitors.remove(key);
     }
     if flush && !found {
         take_messages(slot_of(ctx), o);

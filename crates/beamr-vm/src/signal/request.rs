@@ -158,6 +158,7 @@ pub fn ask(
                 return Ok(None);
             }
             o.outstanding = Some(Box::new(Outstanding::Waiting(id)));
+            hurry(ctx, to);
         }
         Some(state) => match *state {
             Outstanding::Done(answer) => {
@@ -178,6 +179,30 @@ pub fn tell(ctx: &mut Ctx, to: ProcId, kind: RequestKind) {
         kind,
     };
     let _ = push_proc(worker(ctx), to, Signal::Request(Box::new(request)));
+}
+
+/// Somebody waits for an answer: when the asked process waits in a run queue with a lesser priority, it gets its turn
+/// with that of who asks.
+fn hurry(ctx: &Ctx, to: ProcId) {
+    let w = worker(ctx);
+    let mine = slot_of(ctx).run_priority();
+    if mine >= beamr_sync::Priority::Normal {
+        return;
+    }
+    let guard = w.participant.pin();
+    let Some(slot) = to.slot().and_then(|id| w.vm.processes.get(id, &guard)) else {
+        return;
+    };
+    if slot.run_priority() <= mine {
+        return;
+    }
+    let slot: *const Slot = slot;
+    // It is in one queue at most; if it is moving between two, it is in the hands of a worker that looks for something to run.
+    for worker in &w.vm.workers {
+        if worker.queue.raise(mine, |t| std::ptr::eq(&*t.0, slot)) {
+            return;
+        }
+    }
 }
 
 /// Whether the running native has asked already (its first run is over).

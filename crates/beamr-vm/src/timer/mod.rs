@@ -6,13 +6,16 @@
 //! never outlives its timer.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Mutex;
 
 use beamr_abi::{Ctx, Escape};
 use beamr_sync::{SlotId, TimerHandle};
 use beamr_term::{Atom, Build, Word, atoms};
 
-use crate::process::{Carried, Own, ProcId, ReceiveTimer, RefKey, TimeoutState, slot_of, worker};
+use crate::process::{
+    Carried, Own, ProcId, ReceiveTimer, RefKey, TimeoutState, own, slot_of, worker,
+};
 use crate::sched::Worker;
 use crate::signal::{Signal, push};
 
@@ -54,16 +57,92 @@ struct Place {
     dest: TimerDest,
 }
 
+/// References are numbered one after the other, and timers are mostly cancelled in the order of their making or near
+/// it: neighbours get neighbouring places.
+#[derive(Clone, Copy, Debug, Default)]
+struct InOrder {
+    number: u64,
+    second: bool,
+}
+
+impl Hasher for InOrder {
+    fn finish(&self) -> u64 {
+        // The table takes the place from the low bits and a tag from the seven highest.
+        let spread = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.number / SHARDS as u64 ^ spread & 0xFE << 56
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for b in bytes {
+            self.write_u64(u64::from(*b));
+        }
+    }
+    fn write_u64(&mut self, n: u64) {
+        // The second word of a key is above the 50 bits of the first.
+        self.number ^= if self.second {
+            n << 50
+        } else {
+            n & 0x3_FFFF | n >> 32 << 18
+        };
+        self.second = true;
+    }
+}
+
+type Shard = HashMap<RefKey, Place, BuildHasherDefault<InOrder>>;
+
 /// The message timers of a VM by reference.
 #[derive(Debug, Default)]
 pub struct MessageTimers {
-    shards: [Mutex<HashMap<RefKey, Place>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
 }
 
 impl MessageTimers {
-    fn shard(&self, key: RefKey) -> std::sync::MutexGuard<'_, HashMap<RefKey, Place>> {
+    fn shard(&self, key: RefKey) -> std::sync::MutexGuard<'_, Shard> {
         let i = key.numbers()[0] as usize % SHARDS;
         self.shards[i].lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// How many run.
+    pub fn len(&self) -> usize {
+        let lock = |s: &Mutex<Shard>| s.lock().unwrap_or_else(|e| e.into_inner()).len();
+        self.shards.iter().map(lock).sum()
+    }
+    /// Whether none runs.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Bytes of one, without its message.
+    pub const BYTES: usize = size_of::<MessageTimer>() + size_of::<(RefKey, Place)>() + 32;
+}
+
+/// Long timers that a process started to itself: they are taken down when it dies. Shorter ones go by themselves.
+#[derive(Debug, Default)]
+pub struct OwnTimers {
+    /// Those that ran when the list was last cleaned, and all since.
+    keys: Vec<RefKey>,
+    clean_at: usize,
+}
+
+/// From this many milliseconds on a timer is long.
+const LONG: u64 = 10_000;
+
+impl OwnTimers {
+    fn add(&mut self, timers: &MessageTimers, key: RefKey) {
+        if self.keys.len() >= self.clean_at.max(64) {
+            self.keys.retain(|k| timers.shard(*k).contains_key(k));
+            self.clean_at = self.keys.len() * 2;
+        }
+        self.keys.push(key);
+    }
+}
+
+/// The process has died: takes its long timers down.
+pub(crate) fn process_ended(w: &Worker, timers: &OwnTimers) {
+    for key in &timers.keys {
+        let place = w.vm.message_timers.shard(*key).remove(key);
+        if let Some(place) = place {
+            w.vm.workers[place.worker as usize]
+                .wheel
+                .cancel(place.handle);
+        }
     }
 }
 
@@ -189,6 +268,14 @@ pub fn start_timer(
         },
     );
     drop(shard);
+    if matches!(time, TimerTime::In(ms) if ms >= LONG)
+        && matches!(dest, TimerDest::Pid(p) if p == slot_of(ctx).proc_id())
+    {
+        own(ctx)
+            .timers
+            .get_or_insert_default()
+            .add(&w.vm.message_timers, key);
+    }
     Ok(key.build(ctx))
 }
 
@@ -242,4 +329,22 @@ pub fn read_timer(ctx: &mut Ctx, reference: Word) -> Result<Option<u64>, Escape>
     Ok(deadline
         .filter(|_| wanted(w, place.dest))
         .map(|d| d.saturating_sub(now)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_get_neighbouring_places() {
+        let hash = |n: u64| {
+            let mut h = InOrder::default();
+            std::hash::Hash::hash(&RefKey::new(n), &mut h);
+            h.finish() & !(0xFE << 56)
+        };
+        for n in [0, 1 << 18, (1 << 50) + 7, (1 << 55) + (1 << 20)] {
+            let base = n / SHARDS as u64 * SHARDS as u64;
+            assert_eq!(hash(base + SHARDS as u64), hash(base) + 1, "{n}");
+        }
+    }
 }

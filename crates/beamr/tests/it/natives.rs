@@ -38,3 +38,18 @@ fn natives_give_what_otp_29_gives() {
         include_str!("data/native_cases_29.otp29.txt"),
     );
 }
+
+/// What has priority comes first, the rest in its order.
+#[test]
+fn messages_of_priority() {
+    let files: &[(&str, &[u8])] = &[("priority", include_bytes!("data/priority.beam"))];
+    let w = World::of_release(Release::OTP29, files, Trust::Trusted);
+    assert_eq!(
+        w.exit_of("priority", "run", &[]),
+        "[{order,[p1,p2,a,n1,b,n2]},{plain_alias,[a,p1]},{reply,[p1,a]},{pid,[a,p1]},{unaliased,[a]},\
+         {exit_alias,[{self_exit,because},a]},{exit_alias_plain,[a,{self_exit,because}]},{exit_plain_alias,[a,{self_exit,because}]},\
+         {monitor,[{down,gone},a]},{monitor_alias,[{down,gone},a,pm]},{link,[{exit,gone},a]},{link_again,[{exit,gone},a]},\
+         {link_back,[a,{exit,gone}]},{spawn_link,[{exit,gone},a]},{spawn_monitor,[{down,gone},a]},{selective,{got,b,[a]}},\
+         {info,{true,true}},{bad,[badarg,badarg,badarg,badarg,badarg]}]"
+    );
+}

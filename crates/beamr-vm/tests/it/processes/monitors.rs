@@ -169,6 +169,7 @@ fn a_reply_by_alias_removes_the_monitor() {
             let options = MonitorOptions {
                 alias: Some(beamr_vm::process::AliasMode::ReplyDemonitor),
                 tag: None,
+                priority: false,
             };
             let what = Monitored::Pid(beamr_vm::process::ProcId::of(server).unwrap());
             let r = monitor(ctx, what, options);
