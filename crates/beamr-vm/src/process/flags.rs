@@ -51,7 +51,8 @@ fn size(value: Word) -> Option<usize> {
 /// `process_flag/2`: the value before. `badarg` for unknown flags and values.
 ///
 /// Flags: `trap_exit`, `error_handler`, `fullsweep_after`, `min_heap_size`, `min_bin_vheap_size`, `max_heap_size`, `priority`,
-/// `message_queue_data`, `save_calls`, `sensitive`, `async_dist`, `scheduler`. (`monitor_nodes` belongs to the distribution.)
+/// `message_queue_data`, `save_calls`, `sensitive`, `async_dist`, `scheduler`, `monitor_nodes`
+/// and `{monitor_nodes, Options}`. (The last two are counted; what a node's coming and going sends is for the distribution.)
 pub fn process_flag(ctx: &mut Ctx, flag: Word, value: Word) -> Result<Word, Escape> {
     // The next collection makes the heap as large as that.
     if flag == atoms::MIN_HEAP_SIZE.word()
@@ -93,7 +94,17 @@ fn is_flag(ctx: &Ctx, flag: beamr_term::Atom) -> bool {
 }
 
 fn set(ctx: &mut Ctx, flag: Word, value: Word) -> Option<Word> {
+    if let Some([name, options]) = flag.as_tuple()
+        && name.as_atom() == Some(atoms::MONITOR_NODES)
+    {
+        return are_node_options(ctx, *options)
+            .then(|| monitor_nodes(ctx, value))
+            .flatten();
+    }
     let flag = flag.as_atom()?;
+    if flag == atoms::MONITOR_NODES {
+        return monitor_nodes(ctx, value);
+    }
     let o = own(ctx);
     let p = process(ctx);
     let heap = &mut p.body.heap;
@@ -173,6 +184,35 @@ fn set(ctx: &mut Ctx, flag: Word, value: Word) -> Option<Word> {
             Word::fixnum(0)
         }
         _ => return None,
+    })
+}
+
+/// Turns the supervision of nodes on once more, or off altogether: how often it was on.
+fn monitor_nodes(ctx: &mut Ctx, value: Word) -> Option<Word> {
+    let on = value.as_boolean()?;
+    let o = own(ctx);
+    let before = o.monitor_nodes;
+    o.monitor_nodes = if on { before.saturating_add(1) } else { 0 };
+    Some(Word::fixnum(i64::from(before)))
+}
+
+/// A list of `nodedown_reason` and `{node_type, T}`, or a map with these keys and `connection_id`.
+fn are_node_options(ctx: &Ctx, options: Word) -> bool {
+    let text = |w: Word| w.as_atom().map(|a| ctx.tables().atoms.text(a));
+    let node_type = |w: Word| matches!(text(w), Some("visible" | "hidden" | "all"));
+    if options.is_map() {
+        return maps::iter(options).all(|(k, v)| match text(k) {
+            Some("node_type") => node_type(v),
+            Some("nodedown_reason" | "connection_id") => v.is_boolean(),
+            _ => false,
+        });
+    }
+    let Some(items) = beamr_term::text::list_to_vec(options) else {
+        return false;
+    };
+    items.into_iter().all(|o| match o.as_tuple() {
+        Some([k, v]) => text(*k) == Some("node_type") && node_type(*v),
+        _ => text(o) == Some("nodedown_reason"),
     })
 }
 

@@ -302,6 +302,8 @@ pub struct Own {
     pub priority: Priority,
     /// `message_queue_data` is `off_heap`.
     pub off_heap_messages: bool,
+    /// How often it asked for news of nodes.
+    pub(crate) monitor_nodes: u32,
     /// The logger does not hear of its crash.
     pub(crate) quiet: bool,
     /// See [`SpawnOptions::family`](spawn::SpawnOptions::family).
@@ -354,6 +356,7 @@ impl Default for Own {
             name: None,
             priority: Priority::Normal,
             off_heap_messages: false,
+            monitor_nodes: 0,
             quiet: false,
             family: 0,
             parent: None,
