@@ -16,25 +16,88 @@ use crate::support::{ListBuilder, cost, list_items};
 
 /// A compiled pattern.
 enum Pattern {
+    /// Up to three single bytes; the last one stands for the missing ones. The flag: whether the pattern was a list.
+    Bytes([u8; 3], bool),
     One(Box<memmem::Finder<'static>>),
+    /// A few short ones, for a search that is not worth an automaton.
+    Few(Few),
     Several(AhoCorasick),
+}
+
+/// Patterns that are tried one after the other, the longest first, where their first bytes are.
+struct Few {
+    first: [bool; 256],
+    needles: Vec<Vec<u8>>,
+}
+
+/// Bytes of all patterns at most for [`Few`], whose costs are this times the length of the subject.
+const FEW: usize = 64;
+/// From this length of a subject on the automaton pays.
+const LONG: usize = 2048;
+
+impl Few {
+    fn find(&self, hay: &[u8], at: usize) -> Option<(usize, usize)> {
+        let mut at = at;
+        loop {
+            let skip = hay[at..].iter().position(|b| self.first[usize::from(*b)])?;
+            at += skip;
+            if let Some(n) = self.needles.iter().find(|n| hay[at..].starts_with(n)) {
+                return Some((at, n.len()));
+            }
+            at += 1;
+        }
+    }
 }
 
 impl Pattern {
     /// What its tuple begins with.
     fn tag(&self) -> &'static str {
         match self {
-            Pattern::One(_) => "bm",
-            Pattern::Several(_) => "ac",
+            Pattern::Bytes(_, false) | Pattern::One(_) => "bm",
+            Pattern::Bytes(_, true) | Pattern::Few(_) | Pattern::Several(_) => "ac",
         }
     }
     fn find(&self, hay: &[u8], at: usize) -> Option<(usize, usize)> {
         match self {
+            Pattern::Bytes([a, b, c], _) => {
+                let hay = &hay[at..];
+                let found = if a == b {
+                    memchr::memchr(*a, hay)
+                } else if b == c {
+                    memchr::memchr2(*a, *b, hay)
+                } else {
+                    memchr::memchr3(*a, *b, *c, hay)
+                };
+                found.map(|i| (at + i, 1))
+            }
             Pattern::One(f) => f.find(&hay[at..]).map(|i| (at + i, f.needle().len())),
+            Pattern::Few(f) => f.find(hay, at),
             Pattern::Several(ac) => ac
                 .find(aho_corasick::Input::new(hay).range(at..))
                 .map(|m| (m.start(), m.end() - m.start())),
         }
+    }
+    /// For several patterns that are not empty, and a subject of this length (`None`: of any).
+    fn several(mut needles: Vec<Vec<u8>>, subject: Option<usize>) -> Option<Pattern> {
+        needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        needles.dedup();
+        if needles.len() <= 3 && needles.iter().all(|n| n.len() == 1) {
+            let byte = |i: usize| needles[i.min(needles.len() - 1)][0];
+            return Some(Pattern::Bytes([byte(0), byte(1), byte(2)], true));
+        }
+        let bytes: usize = needles.iter().map(Vec::len).sum();
+        if bytes <= FEW && subject.is_some_and(|n| n < LONG) {
+            let mut first = [false; 256];
+            for n in &needles {
+                first[usize::from(n[0])] = true;
+            }
+            return Some(Pattern::Few(Few { first, needles }));
+        }
+        AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(needles)
+            .map(Pattern::Several)
+            .ok()
     }
 }
 
@@ -45,16 +108,17 @@ fn binary_arg(ctx: &mut Ctx, w: Word) -> Result<BitsView, Escape> {
     }
 }
 
-/// Compiles a binary or a list of binaries; none may be empty.
-fn compile(ctx: &mut Ctx, w: Word) -> Result<Pattern, Escape> {
+/// Compiles a binary or a list of binaries; none may be empty. `subject` is the length of what is searched, when that is known.
+fn compile(ctx: &mut Ctx, w: Word, subject: Option<usize>) -> Result<Pattern, Escape> {
     if w.is_bitstring() {
         let v = binary_arg(ctx, w)?;
-        if v.bit_size == 0 {
-            return Err(ctx.badarg());
-        }
-        return Ok(Pattern::One(Box::new(
-            memmem::Finder::new(&v.to_bytes()).into_owned(),
-        )));
+        return match &*v.to_bytes() {
+            [] => Err(ctx.badarg()),
+            [b] => Ok(Pattern::Bytes([*b; 3], false)),
+            one => Ok(Pattern::One(Box::new(
+                memmem::Finder::new(one).into_owned(),
+            ))),
+        };
     }
     let mut needles = Vec::new();
     for item in list_items(ctx, w)? {
@@ -66,14 +130,11 @@ fn compile(ctx: &mut Ctx, w: Word) -> Result<Pattern, Escape> {
     }
     match needles.as_slice() {
         [] => Err(ctx.badarg()),
+        [one] if one.len() == 1 => Ok(Pattern::Bytes([one[0]; 3], false)),
         [one] => Ok(Pattern::One(Box::new(
             memmem::Finder::new(one).into_owned(),
         ))),
-        several => AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(several)
-            .map(Pattern::Several)
-            .map_err(|_| ctx.system_limit()),
+        _ => Pattern::several(needles, subject).ok_or_else(|| ctx.system_limit()),
     }
 }
 
@@ -89,6 +150,7 @@ fn compiled<'a>(ctx: &Ctx, w: Word) -> Option<&'a Pattern> {
 fn with_pattern<T>(
     ctx: &mut Ctx,
     w: Word,
+    subject: &BitsView,
     f: impl FnOnce(&mut Ctx, &Pattern) -> Result<T, Escape>,
 ) -> Result<T, Escape> {
     if w.is_tuple() {
@@ -97,14 +159,14 @@ fn with_pattern<T>(
             None => Err(ctx.badarg()),
         }
     } else {
-        let p = compile(ctx, w)?;
+        let p = compile(ctx, w, Some(subject.byte_len()))?;
         f(ctx, &p)
     }
 }
 
 /// `binary:compile_pattern(Pattern)`.
 fn compile_pattern_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    let p = compile(ctx, args[0])?;
+    let p = compile(ctx, args[0], None)?;
     let tag = ctx.atom(p.tag())?;
     let r = resources::new(ctx, p);
     Ok(ctx.tuple(&[tag, r]))
@@ -164,7 +226,7 @@ fn found(ctx: &mut Ctx, (at, len): (usize, usize)) -> Word {
 
 fn do_match(ctx: &mut Ctx, subject: Word, pattern: Word, o: &Options) -> Result<Word, Escape> {
     let v = binary_arg(ctx, subject)?;
-    with_pattern(ctx, pattern, |ctx, p| {
+    with_pattern(ctx, pattern, &v, |ctx, p| {
         let bytes = v.to_bytes();
         let (start, end) = scope(ctx, o, bytes.len())?;
         ctx.bump(cost(end - start));
@@ -188,7 +250,7 @@ fn match_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 fn do_matches(ctx: &mut Ctx, subject: Word, pattern: Word, o: &Options) -> Result<Word, Escape> {
     let v = binary_arg(ctx, subject)?;
-    with_pattern(ctx, pattern, |ctx, p| {
+    with_pattern(ctx, pattern, &v, |ctx, p| {
         let bytes = v.to_bytes();
         let (mut at, end) = scope(ctx, o, bytes.len())?;
         ctx.bump(cost(end - at));
@@ -215,7 +277,7 @@ fn matches_3(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 
 fn do_split(ctx: &mut Ctx, subject: Word, pattern: Word, o: &Options) -> Result<Word, Escape> {
     let v = binary_arg(ctx, subject)?;
-    with_pattern(ctx, pattern, |ctx, p| {
+    with_pattern(ctx, pattern, &v, |ctx, p| {
         let bytes = v.to_bytes();
         let (start, end) = scope(ctx, o, bytes.len())?;
         ctx.bump(cost(end - start));
@@ -462,3 +524,46 @@ pub const TABLE: &[NativeEntry] = &[
     row("split", 2, split_2),
     row("split", 3, split_3),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(p: &Pattern, hay: &[u8]) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some((m, len)) = p.find(hay, at) {
+            found.push((m, len));
+            at = m + len;
+        }
+        found
+    }
+
+    #[test]
+    fn every_way_to_search_finds_the_same() {
+        let hay = b"abcabxabcdx aab  bca\0\xffabab";
+        let sets: &[&[&[u8]]] = &[
+            &[b"a", b"b"],
+            &[b"a", b"b", b"\xff"],
+            &[b"a", b"b", b"c", b"x"],
+            &[b"ab", b"abc", b"abcd"],
+            &[b"bca", b"ab", b"ab", b"b"],
+            &[b"zz", b"y"],
+        ];
+        for set in sets {
+            let needles = || set.iter().map(|n| n.to_vec()).collect::<Vec<_>>();
+            let few = Pattern::several(needles(), Some(hay.len())).unwrap();
+            let automaton = AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(needles())
+                .map(Pattern::Several)
+                .unwrap();
+            assert_eq!(all(&few, hay), all(&automaton, hay), "{set:?}");
+        }
+        let single = matches!(
+            Pattern::several(vec![vec![1], vec![2]], None),
+            Some(Pattern::Bytes([1, 2, 2], true))
+        );
+        assert!(single);
+    }
+}

@@ -25,6 +25,8 @@ struct Call {
     module: &'static str,
     function: &'static str,
     arguments: Arguments,
+    /// It does not return: the starter becomes the server, which is ready when it has its name.
+    stays: bool,
 }
 
 /// Makes the argument list of a start function.
@@ -35,6 +37,7 @@ const fn call(module: &'static str, function: &'static str, arguments: Arguments
         module,
         function,
         arguments,
+        stays: false,
     }
 }
 
@@ -102,7 +105,10 @@ const SERVERS: &[(&str, &[Call])] = &[
     // Its start function registers it and becomes it.
     (
         "erts_code_purger",
-        &[call("erts_code_purger", "start", nothing)],
+        &[Call {
+            stays: true,
+            ..call("erts_code_purger", "start", nothing)
+        }],
     ),
 ];
 
@@ -163,6 +169,8 @@ struct Starter {
     /// That of the starter and all that it spawns.
     family: u32,
     since: Instant,
+    /// It becomes the server.
+    stays: bool,
 }
 
 enum State {
@@ -308,6 +316,14 @@ impl Servers {
             return false;
         };
         let mut states = self.states.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(State::Starting(s)) = states.get(&name)
+            && s.stays
+            && vm.whereis(name) == Some(s.pid)
+        {
+            let pid = s.pid;
+            states.insert(name, State::Started(pid));
+            vm.start_ends();
+        }
         match states.get(&name) {
             Some(State::Failed) => return false,
             Some(State::Starting(s)) if s.family == family => return false,
@@ -500,6 +516,7 @@ impl Servers {
             pid: vm.spawn(&namespace, start, &options, Some(self.leader))?,
             family: options.family,
             since: Instant::now(),
+            stays: calls.iter().any(|c| c.stays),
         })
     }
 }
