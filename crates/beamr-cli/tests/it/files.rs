@@ -102,3 +102,44 @@ fn servers_start_when_they_are_looked_for() {
     let r = crate::beamr(&["run", "-S", "4", "-pa", &dir, "e2e_files:servers"]);
     assert_eq!((r.status, r.out.as_str()), (0, "ok\n"), "{}", r.err);
 }
+
+#[test]
+fn modules_are_replaced_and_purged() {
+    let text = out(&["e2e_code:reload"]);
+    assert!(
+        text.starts_with("[1,2,3] [false,true,false]\n{'EXIT',{undef,[{e2e_made,f,[],[]},"),
+        "{text}"
+    );
+}
+
+#[test]
+fn folders_join_the_path() {
+    let dir = scratch("path");
+    std::fs::copy(beams().join("e2e_code.beam"), dir.join("e2e_code.beam")).expect("a copy");
+    let start = dir.to_string_lossy().into_owned();
+    let r = crate::beamr(&[
+        "run",
+        "-pa",
+        &start,
+        "e2e_code:path",
+        &beams().to_string_lossy(),
+    ]);
+    assert_eq!((r.status, r.err.as_str()), (0, ""));
+    assert!(
+        r.out
+            .starts_with("{'EXIT',{undef,[{e2e_args,main,[[]],[]},"),
+        "{}",
+        r.out
+    );
+    assert!(r.out.ends_with(" true\n[\"found\"]\n"), "{}", r.out);
+}
+
+#[test]
+fn news_of_nodes_may_be_asked_for() {
+    let text = out(&["e2e_code:nodes"]);
+    assert!(
+        text.replace(['\n', ' '], "")
+            .starts_with("[ok,ok,ok,0,1,{'EXIT',{badarg,[{erlang,process_flag,"),
+        "{text}"
+    );
+}
