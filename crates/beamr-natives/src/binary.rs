@@ -20,7 +20,7 @@ enum Pattern {
     Bytes([u8; 3], bool),
     One(Box<memmem::Finder<'static>>),
     /// A few short ones, for a search that is not worth an automaton.
-    Few(Few),
+    Few(Box<Few>),
     Several(AhoCorasick),
 }
 
@@ -91,7 +91,7 @@ impl Pattern {
             for n in &needles {
                 first[usize::from(n[0])] = true;
             }
-            return Some(Pattern::Few(Few { first, needles }));
+            return Some(Pattern::Few(Box::new(Few { first, needles })));
         }
         AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
