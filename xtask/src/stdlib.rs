@@ -16,7 +16,7 @@ cargo xtask stdlib-compile [--chroot DIR] [--beamr PROGRAM] [--schedulers N]
   --beamr PROGRAM    a program that is built already
   --schedulers N     workers of the VM (1)";
 
-/// Where things are: names are as the programs see them.
+/// Where things are: names are as the programs see them. (A folder `stdlib-X` in the code path would be an application.)
 struct Place {
     chroot: Option<PathBuf>,
     otp: PathBuf,
@@ -94,12 +94,12 @@ pub fn compile(args: &[String]) -> Result<(), String> {
     let place = match chroot {
         Some(dir) => Place {
             otp: "/usr/lib/erlang".into(),
-            work: "/tmp/stdlib-compile".into(),
+            work: "/tmp/compiled_stdlib".into(),
             chroot: Some(dir),
         },
         None => Place {
             otp: otp()?,
-            work: target().join("stdlib-compile"),
+            work: target().join("compiled_stdlib"),
             chroot: None,
         },
     };

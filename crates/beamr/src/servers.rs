@@ -45,6 +45,13 @@ fn nothing(_: &Servers, _: &mut Builder<'_>) -> Result<Word, AtomError> {
     Ok(Word::NIL)
 }
 
+/// A supervisor of this name that is started as `kernel` starts its safe one.
+fn supervisor(b: &mut Builder<'_>, name: &str) -> Result<Word, AtomError> {
+    let name = [b.atom("local")?, b.atom(name)?];
+    let args = [b.tuple(&name), b.atom("kernel")?, b.atom("safe")?];
+    Ok(b.list(&args))
+}
+
 /// Names and how their servers come to be.
 const SERVERS: &[(&str, &[Call])] = &[
     (
@@ -102,6 +109,20 @@ const SERVERS: &[(&str, &[Call])] = &[
         ],
     ),
     ("timer_server", &[call("timer", "start_link", nothing)]),
+    ("kernel_refc", &[call("kernel_refc", "start_link", nothing)]),
+    // Libraries add children to these two; they have none of their own.
+    (
+        "kernel_sup",
+        &[call("supervisor", "start_link", |_, b| {
+            supervisor(b, "kernel_sup")
+        })],
+    ),
+    (
+        "kernel_safe_sup",
+        &[call("supervisor", "start_link", |_, b| {
+            supervisor(b, "kernel_safe_sup")
+        })],
+    ),
     // Its start function registers it and becomes it.
     (
         "erts_code_purger",

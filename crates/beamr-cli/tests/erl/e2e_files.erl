@@ -139,6 +139,10 @@ servers() ->
     exit(Old, kill),
     {ok, Cwd} = again(fun file:get_cwd/0, 100),
     true = is_pid(whereis(file_server_2)) andalso whereis(file_server_2) =/= Old,
+    %% Libraries add children to supervisors of kernel.
+    [] = supervisor:which_children(kernel_sup),
+    {ok, C} = supervisor:start_child(kernel_safe_sup, #{id => c, start => {gen_event, start_link, []}}),
+    [{c, C, worker, _}] = supervisor:which_children(kernel_safe_sup),
     io:format("ok~n").
 
 again(F, N) ->
