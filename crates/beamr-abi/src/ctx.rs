@@ -39,6 +39,8 @@ pub struct Ctx {
     pub worker: *mut (),
     /// Why the last native returned [`Escape`].
     pub pending: Pending,
+    /// The native that is called: set before natives of the embedding program ([`NativeEntry::host`]) and dirty ones, stale for others.
+    pub native: *const NativeEntry,
 }
 
 /// Returned by a native that has no value; the reason is in [`Ctx::pending`].

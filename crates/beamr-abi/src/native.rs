@@ -1,6 +1,7 @@
 //! Native tables: one row per native, beside the functions.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use beamr_term::{Release, Word};
 
@@ -104,6 +105,8 @@ pub struct NativeEntry {
     pub determinism: Determinism,
     /// Where it exists.
     pub releases: ReleaseSpan,
+    /// A function of the embedding program: it learns from [`Ctx::native`] which of them was called.
+    pub host: bool,
 }
 
 impl NativeEntry {
@@ -124,11 +127,17 @@ impl NativeEntry {
             capability: Capability::Pure,
             determinism: Determinism::Pure,
             releases: ReleaseSpan::ALWAYS,
+            host: false,
         }
     }
     /// A continuation of a native of this arity.
     pub const fn continues(mut self, arity: u8) -> NativeEntry {
         self.shown_arity = arity;
+        self
+    }
+    /// As a function of the embedding program.
+    pub const fn host(mut self) -> NativeEntry {
+        self.host = true;
         self
     }
     /// With another class.
@@ -181,22 +190,25 @@ impl NativeTable {
         rows: &'static [NativeEntry],
     ) -> Result<(), NativeTableError> {
         for e in rows {
-            if !e.releases.contains(release) {
-                continue;
-            }
-            if self
-                .map
-                .insert((e.module, e.function, e.arity), e)
-                .is_some()
-            {
-                return Err(NativeTableError {
-                    module: e.module.into(),
-                    function: e.function.into(),
-                    arity: e.arity,
-                });
+            if e.releases.contains(release) {
+                self.add_entry(e)?;
             }
         }
         Ok(())
+    }
+    /// Adds one native; what the table has of its name already stays.
+    pub fn add_entry(&mut self, e: &'static NativeEntry) -> Result<(), NativeTableError> {
+        match self.map.entry((e.module, e.function, e.arity)) {
+            Entry::Occupied(_) => Err(NativeTableError {
+                module: e.module.into(),
+                function: e.function.into(),
+                arity: e.arity,
+            }),
+            Entry::Vacant(v) => {
+                v.insert(e);
+                Ok(())
+            }
+        }
     }
     /// The native of this name.
     pub fn get(&self, module: &str, function: &str, arity: u8) -> Option<&'static NativeEntry> {

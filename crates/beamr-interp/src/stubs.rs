@@ -40,6 +40,8 @@ pub(crate) fn position(entry: &'static NativeEntry) -> CodePos {
         .or_insert_with(|| {
             let h: Handler = if is_dirty(entry) {
                 natives::call_dirty::<Only>
+            } else if entry.host {
+                natives::call_host::<Only>
             } else if polls(entry) {
                 natives::call_native_polled::<Only>
             } else {

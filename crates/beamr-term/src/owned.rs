@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::alloc::{Alloc, Fragment};
-use crate::copy::{CopyMode, copy, size_in_words};
+use crate::copy::{CopyMode, Copying, copy, size_in_words};
 use crate::etf::{self, DecodeError, EncodeError};
 use crate::order;
 use crate::tables::Tables;
@@ -48,7 +48,19 @@ pub enum TransferError {
 impl OwnedTerm {
     /// A copy of a term, literals included.
     pub fn from_word(word: Word, tables: &Arc<Tables>) -> OwnedTerm {
-        Self::with_room(word, tables, 64)
+        let (root, storage) = if word.is_immediate() {
+            (word, None)
+        } else {
+            // What is shared inside is copied once.
+            let copying = Copying::new(word, CopyMode::All);
+            let mut f = Fragment::with_capacity(copying.words());
+            (copying.make(&mut f), Some(f))
+        };
+        OwnedTerm {
+            root,
+            storage,
+            tables: tables.clone(),
+        }
     }
     /// A copy of a term that takes at most `limit` words.
     pub fn try_from_word(
@@ -56,21 +68,8 @@ impl OwnedTerm {
         tables: &Arc<Tables>,
         limit: usize,
     ) -> Result<OwnedTerm, TooLarge> {
-        let n = size_in_words(word, CopyMode::All, limit).ok_or(TooLarge { limit })?;
-        Ok(Self::with_room(word, tables, n))
-    }
-    fn with_room(word: Word, tables: &Arc<Tables>, words: usize) -> OwnedTerm {
-        let (root, storage) = if word.is_immediate() {
-            (word, None)
-        } else {
-            let mut f = Fragment::with_capacity(words);
-            (copy(word, &mut f, CopyMode::All), Some(f))
-        };
-        OwnedTerm {
-            root,
-            storage,
-            tables: tables.clone(),
-        }
+        size_in_words(word, CopyMode::All, limit).ok_or(TooLarge { limit })?;
+        Ok(Self::from_word(word, tables))
     }
     /// A term that was built in `storage`.
     ///
@@ -134,7 +133,7 @@ impl OwnedTerm {
 
 impl Clone for OwnedTerm {
     fn clone(&self) -> Self {
-        Self::with_room(self.root, &self.tables, self.words())
+        Self::from_word(self.root, &self.tables)
     }
 }
 

@@ -114,6 +114,9 @@ pub enum EngineError {
 }
 
 /// An engine.
+///
+/// Before it calls a native of the embedding program ([`NativeEntry::host`]) it puts the entry into
+/// [`Ctx::native`](beamr_abi::Ctx::native): all of these are one function.
 pub trait Engine: Send + Sync {
     /// Its name (`interp`, `jit`).
     fn name(&self) -> &'static str;

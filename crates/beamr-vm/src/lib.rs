@@ -8,6 +8,7 @@ pub mod door;
 pub mod engine;
 pub mod ets;
 pub mod gc;
+pub mod host;
 pub(crate) mod literals;
 pub mod lower;
 pub mod machine;

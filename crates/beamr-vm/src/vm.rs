@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
-use beamr_abi::{Ctx, Pending};
+use beamr_abi::{Ctx, Escape, NativeClass, NativeEntry, Pending};
 use beamr_sync::{Domain, IdleSet, RunQueue, SharedWheel, SlotId, SlotTable};
 use beamr_term::{Atom, Tables, Word, atoms};
 
@@ -40,8 +40,10 @@ pub struct VmOptions {
     pub dirty_cpu: usize,
     /// Threads for dirty I/O natives; 0 runs them on the workers.
     pub dirty_io: usize,
-    /// Whether dirty natives are refused (with `notsup`).
-    pub dirty_disabled: bool,
+    /// Whether dirty CPU natives are refused (with `notsup`).
+    pub dirty_cpu_disabled: bool,
+    /// Whether dirty I/O natives are refused (with `notsup`).
+    pub dirty_io_disabled: bool,
     /// Processes at most.
     pub process_limit: usize,
     /// `min_heap_size` of processes that say nothing (words).
@@ -65,7 +67,8 @@ impl Default for VmOptions {
             workers: DEFAULT_WORKERS,
             dirty_cpu: 0,
             dirty_io: 0,
-            dirty_disabled: false,
+            dirty_cpu_disabled: false,
+            dirty_io_disabled: false,
             process_limit: 1 << 20,
             min_heap_size: 233,
             fullsweep_after: 65535,
@@ -73,6 +76,17 @@ impl Default for VmOptions {
             thread_stack: 8 << 20,
             notes_abnormal_exits: true,
             verify_heaps: false,
+        }
+    }
+}
+
+impl VmOptions {
+    /// Whether natives of this class are refused.
+    pub(crate) fn refuses(&self, class: NativeClass) -> bool {
+        match class {
+            NativeClass::DirtyCpu => self.dirty_cpu_disabled,
+            NativeClass::DirtyIo => self.dirty_io_disabled,
+            NativeClass::Plain | NativeClass::Traps => false,
         }
     }
 }
@@ -132,6 +146,10 @@ pub type SignalHook = Box<dyn Fn(&Worker, ProcId, Signal) -> Result<(), Signal> 
 /// Gets what would go to the logger when there is none: `{log, Level, Format, Args, Metadata}`.
 pub type LogHook = Box<dyn Fn(Word, &Tables) + Send + Sync>;
 
+/// Runs a native of the embedding program: which one, and with what.
+pub type HostNativeHook =
+    Box<dyn Fn(&mut Ctx, &'static NativeEntry, &[Word]) -> Result<Word, Escape> + Send + Sync>;
+
 /// What was looked for under a name and is not there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sought {
@@ -190,6 +208,8 @@ pub struct Hooks {
     pub remote_signal: OnceLock<SignalHook>,
     /// Reports without a logger.
     pub log: OnceLock<LogHook>,
+    /// Natives of the embedding program.
+    pub host_native: OnceLock<HostNativeHook>,
     /// Processes that are started when somebody looks for their name.
     pub names: OnceLock<NamesHook>,
     /// `os:set_signal/2`: the signal and `default`, `handle` or `ignore`; false when that cannot be.
@@ -785,6 +805,7 @@ impl Vm {
         self.dirty.stop();
         self.idle.wake_all();
         self.threads.join();
+        self.exits.wake();
         self.dirty.join();
         drop(
             self.cooperative

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{OnceLock, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use beamr_term::Atom;
 use beamr_vm::code::loader::{LoaderError, is_plain_name};
@@ -13,6 +13,8 @@ use beamr_vm::code::{ModuleFile, ModuleLoader, Trust};
 pub struct FolderLoader {
     paths: Vec<(PathBuf, Trust)>,
     root: Option<PathBuf>,
+    /// Modules given as bytes: in front of all folders.
+    memory: Option<(Arc<ModuleRegistry>, Trust)>,
     applications: OnceLock<Vec<PathBuf>>,
     /// Folders that the running program added: in front of all others, and behind them.
     added: RwLock<(Vec<PathBuf>, Vec<PathBuf>)>,
@@ -40,6 +42,11 @@ impl FolderLoader {
     /// Adds a folder in front of those added before.
     pub fn path(mut self, folder: impl Into<PathBuf>, trust: Trust) -> FolderLoader {
         self.paths.insert(0, (folder.into(), trust));
+        self
+    }
+    /// Modules given as bytes, which are looked for first.
+    pub fn modules(mut self, modules: Arc<ModuleRegistry>, trust: Trust) -> FolderLoader {
+        self.memory = Some((modules, trust));
         self
     }
     /// Adds the `ebin` folders of an OTP root's applications, behind all others. They are trusted.
@@ -159,10 +166,73 @@ fn without_lines(bytes: Vec<u8>) -> Vec<u8> {
     out
 }
 
+/// Module files by name, as bytes: loaded by every VM that was given them, on the first call of each.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let modules = beamr::ModuleRegistry::new();
+/// # let bytes = include_bytes!("../tests/it/data/face_cases.beam");
+/// assert_eq!(modules.insert(&bytes[..])?, "face_cases");
+/// let vm = beamr::Scheduler::builder().threads(1).modules(modules).build()?;
+/// assert_eq!(vm.call::<i64>("face_cases", "add", (1, 2))?, 3);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Default)]
+pub struct ModuleRegistry {
+    files: RwLock<HashMap<String, Arc<[u8]>>>,
+}
+
+impl ModuleRegistry {
+    /// Without modules.
+    pub fn new() -> ModuleRegistry {
+        ModuleRegistry::default()
+    }
+    /// Adds a module file (or replaces that of its module, for VMs that have not loaded it); its module's name. The code is looked at when it is loaded.
+    pub fn insert(&self, file: impl Into<Arc<[u8]>>) -> Result<String, ModuleFileError> {
+        let file = file.into();
+        let parsed = beamr_file::BeamFile::parse(&file)
+            .and_then(|f| beamr_file::Module::decode(&f))
+            .map_err(|e| ModuleFileError(e.to_string()))?;
+        let mut files = self.files.write().unwrap_or_else(|e| e.into_inner());
+        files.insert(parsed.name.to_string(), file);
+        Ok(parsed.name.to_string())
+    }
+    /// Takes a module out. VMs that have loaded it keep it.
+    pub fn remove(&self, module: &str) -> bool {
+        let mut files = self.files.write().unwrap_or_else(|e| e.into_inner());
+        files.remove(module).is_some()
+    }
+    /// The names of the modules, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let files = self.files.read().unwrap_or_else(|e| e.into_inner());
+        let mut names: Vec<String> = files.keys().cloned().collect();
+        names.sort();
+        names
+    }
+    fn get(&self, module: &str) -> Option<Arc<[u8]>> {
+        let files = self.files.read().unwrap_or_else(|e| e.into_inner());
+        files.get(module).cloned()
+    }
+}
+
+/// Bytes that are no module file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not a module file: {0}")]
+pub struct ModuleFileError(String);
+
 impl ModuleLoader for FolderLoader {
     fn find(&self, module: &str) -> Result<Option<ModuleFile>, LoaderError> {
         if !is_plain_name(module) {
             return Ok(None);
+        }
+        if let Some((modules, trust)) = &self.memory
+            && let Some(bytes) = modules.get(module)
+        {
+            return Ok(Some(ModuleFile {
+                bytes: bytes.to_vec(),
+                trust: *trust,
+                path: format!("{module}.beam"),
+            }));
         }
         let kept = self.kept.read().unwrap_or_else(|e| e.into_inner());
         if let Some(k) = kept.get(module) {

@@ -4,29 +4,54 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use beamr_abi::NativeEntry;
 use beamr_interp::Interp;
 use beamr_natives::identity::Identity;
 use beamr_term::copy::{CopyMode, Copying};
-use beamr_term::{AtomTable, Build, Fragment, Tables, Word, atoms};
+use beamr_term::{AtomTable, Build, Fragment, Release, Tables, Word, atoms};
 use beamr_vm::code::server::Capabilities;
 use beamr_vm::code::{CodeServer, LoadError, ModuleTable, Trust};
 use beamr_vm::door::{Door, LiveDoor, Stream};
 use beamr_vm::native_process::NativeProcess;
 use beamr_vm::process::spawn::{SpawnError, SpawnOptions, Start};
 use beamr_vm::process::{Carried, VmProcessSide};
-use beamr_vm::vm::{Halt, StartError, Vm, VmOptions, VmParts};
+use beamr_vm::vm::{Halt, HostNativeHook, StartError, Vm, VmOptions, VmParts};
 
 use crate::bare;
 use crate::ending::{self, Ending};
 use crate::io::IoServer;
-use crate::loader::FolderLoader;
+use crate::loader::{FolderLoader, ModuleRegistry};
 use crate::otp::OtpRoot;
 use crate::servers::Servers;
+use crate::term::TextStyle;
+use crate::term::print::text_of;
 
 /// What a bare system is made of.
 pub struct BareOptions {
-    /// Its OTP.
-    pub otp: OtpRoot,
+    /// Its OTP; without one there are natives and what the folders and modules hold.
+    pub otp: Option<OtpRoot>,
+    /// The release that it takes on when there is no OTP.
+    pub release: Release,
+    /// Its atoms; a fresh table of the default size unless given.
+    pub atoms: Option<Arc<AtomTable>>,
+    /// Sizes and limits; the workers are those of `workers`. `None`: those of a program.
+    pub vm: Option<VmOptions>,
+    /// Modules given as bytes, and how they are taken.
+    pub modules: Option<(Arc<ModuleRegistry>, Trust)>,
+    /// How the folders of `paths` are taken.
+    pub path_trust: Trust,
+    /// How files are taken that programs load themselves.
+    pub binary_trust: Trust,
+    /// What programs of the first namespace may do.
+    pub granted: Capabilities,
+    /// Natives besides those of OTP, and who runs them.
+    pub natives: Vec<&'static NativeEntry>,
+    /// See [`beamr_vm::vm::Hooks::host_native`].
+    pub host_native: Option<HostNativeHook>,
+    /// Name and creation of the node, which is not alive.
+    pub node: Option<(String, u32)>,
+    /// Whether there are processes that serve the standard streams. Without them the group leader is a dead process.
+    pub standard_io: bool,
     /// Folders of beams in search order, trusted.
     pub paths: Vec<PathBuf>,
     /// Worker threads; 0 makes it cooperative: it runs on the thread that waits for its processes.
@@ -44,10 +69,32 @@ pub struct BareOptions {
 }
 
 impl BareOptions {
+    /// Over no OTP.
+    pub fn without_otp(release: Release) -> BareOptions {
+        let nowhere = OtpRoot {
+            path: PathBuf::new(),
+            release,
+        };
+        BareOptions {
+            otp: None,
+            ..BareOptions::new(nowhere)
+        }
+    }
     /// One worker (none in a build without threads), the live door, no folders.
     pub fn new(otp: OtpRoot) -> BareOptions {
         BareOptions {
-            otp,
+            release: otp.release,
+            otp: Some(otp),
+            atoms: None,
+            vm: None,
+            modules: None,
+            path_trust: Trust::Trusted,
+            binary_trust: Trust::Trusted,
+            granted: Capabilities::ALL,
+            natives: Vec::new(),
+            host_native: None,
+            node: None,
+            standard_io: true,
             paths: Vec::new(),
             workers: VmOptions::default().workers,
             door: Arc::new(LiveDoor::new()),
@@ -77,6 +124,9 @@ pub enum SystemError {
     /// A process.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// A name that is none of a node.
+    #[error("{0}: a node's name has the form name@host")]
+    Node(String),
 }
 
 /// See the module.
@@ -97,26 +147,43 @@ pub struct System {
 impl System {
     /// Starts a bare system.
     pub fn bare(options: BareOptions) -> Result<System, SystemError> {
-        let tables = Tables::new(
-            Arc::new(AtomTable::new(AtomTable::DEFAULT_LIMIT)),
-            options.otp.release,
-        );
-        let natives = Arc::new(beamr_natives::table(options.otp.release)?);
+        let release = options.otp.as_ref().map_or(options.release, |o| o.release);
+        let atoms = options
+            .atoms
+            .unwrap_or_else(|| Arc::new(AtomTable::new(AtomTable::DEFAULT_LIMIT)));
+        let tables = Tables::new(atoms, release);
+        if let Some((name, creation)) = &options.node {
+            let parts: Vec<&str> = name.split('@').collect();
+            if parts.len() != 2 || parts.iter().any(|p| p.is_empty()) {
+                return Err(SystemError::Node(name.clone()));
+            }
+            tables.set_local_node(tables.atoms.intern(name)?, *creation);
+        }
+        let mut natives = beamr_natives::table(release)?;
+        for row in options.natives {
+            natives.add_entry(row)?;
+        }
         let engine = Arc::new(Interp);
-        let server = CodeServer::new(tables.clone(), engine.clone(), natives)?;
-        let mut loader = FolderLoader::new().otp_root(&options.otp.path);
+        let server = CodeServer::new(tables.clone(), engine.clone(), Arc::new(natives))?;
+        let mut loader = FolderLoader::new();
+        if let Some(otp) = &options.otp {
+            loader = loader.otp_root(&otp.path);
+        }
+        if let Some((modules, trust)) = options.modules {
+            loader = loader.modules(modules, trust);
+        }
         let folders = options.paths.clone();
         for p in options.paths.into_iter().rev() {
-            loader = loader.path(p, Trust::Trusted);
+            loader = loader.path(p, options.path_trust);
         }
         let loader = Arc::new(loader);
         let modules = Arc::new(ModuleTable::new(
             server.clone(),
             0,
-            Capabilities::ALL,
+            options.granted,
             Some(loader.clone()),
         )?);
-        modules.set_binary_trust(Trust::Trusted);
+        modules.set_binary_trust(options.binary_trust);
         let vm = Vm::new(
             VmParts {
                 tables,
@@ -130,14 +197,20 @@ impl System {
                 workers: options.workers,
                 // A program asks for the exit of its first process only.
                 notes_abnormal_exits: !options.halt_exits,
-                // As OTP: as many for computing as there are schedulers, ten for files. They start when they are needed.
-                dirty_cpu: options.workers,
-                dirty_io: if options.workers > 0 { 10 } else { 0 },
-                ..VmOptions::default()
+                ..options.vm.unwrap_or(VmOptions {
+                    // As OTP: as many for computing as there are schedulers, ten for files. They start when they are needed.
+                    dirty_cpu: options.workers,
+                    dirty_io: if options.workers > 0 { 10 } else { 0 },
+                    ..VmOptions::default()
+                })
             },
         )?;
+        if let Some(run) = options.host_native {
+            // A fresh VM has no hook yet.
+            let _ = vm.hooks.host_native.set(run);
+        }
         let mut identity = Identity::of_release(vm.tables.release);
-        if let Some(erts) = options.otp.erts_version() {
+        if let Some(erts) = options.otp.as_ref().and_then(OtpRoot::erts_version) {
             identity.erts = erts;
         }
         Identity::set(&vm, identity);
@@ -153,21 +226,38 @@ impl System {
             vm.name_process(pid, name);
             Ok(pid)
         };
-        let mut io = IoServer::new(&vm, Stream::Out, true);
-        if options.latin1 {
-            io.set_latin1();
-        }
-        let user = start(Box::new(io), atoms::USER)?;
-        let standard_error = start(
-            Box::new(IoServer::new(&vm, Stream::Err, false)),
-            atoms::STANDARD_ERROR,
-        )?;
+        let (user, standard_error) = if options.standard_io {
+            let mut io = IoServer::new(&vm, Stream::Out, true);
+            if options.latin1 {
+                io.set_latin1();
+            }
+            let err = IoServer::new(&vm, Stream::Err, false);
+            (
+                start(Box::new(io), atoms::USER)?,
+                start(Box::new(err), atoms::STANDARD_ERROR)?,
+            )
+        } else {
+            // Nobody: who asks it is told so.
+            (Word::pid(u64::MAX >> 4), Word::pid(u64::MAX >> 4))
+        };
         // What a boot script sets: the folders of the command line, then kernel and stdlib.
         let path = folders
             .into_iter()
             .chain(loader.applications().iter().take(2).cloned())
             .collect();
         let servers = Arc::new(Servers::new(&vm, user, path)?);
+        let ending = Arc::new(Ending::new(&vm, servers.clone(), user, standard_error));
+        let Some(otp) = options.otp else {
+            log_without_otp(&vm);
+            return Ok(System {
+                vm,
+                user,
+                standard_error,
+                loader,
+                servers,
+                ending,
+            });
+        };
         let looked_for = servers.clone();
         // A fresh VM has no hook yet.
         let _ = vm
@@ -176,8 +266,7 @@ impl System {
             .set(Box::new(move |vm, n, name, sought, asker| {
                 looked_for.look(vm, n, name, sought, asker)
             }));
-        let ending = Arc::new(Ending::new(&vm, servers.clone(), user, standard_error));
-        let root = options.otp.path.to_string_lossy().into_owned();
+        let root = otp.path.to_string_lossy().into_owned();
         let mut flags = vec![
             ("root".into(), vec![root]),
             ("progname".into(), vec!["beamr".into()]),
@@ -293,6 +382,52 @@ impl System {
     }
 }
 
+/// Without OTP's formatting: reports of crashes as lines of text.
+fn log_without_otp(vm: &Arc<Vm>) {
+    let weak = Arc::downgrade(vm);
+    let hook = move |report: Word, tables: &Tables| {
+        let (Some(vm), Some([_, level, format, args, _])) = (weak.upgrade(), report.as_tuple())
+        else {
+            return;
+        };
+        let level = level
+            .as_atom()
+            .map_or(String::new(), |a| tables.atoms.text(a).to_uppercase());
+        let mut text = format!(
+            "={level} REPORT==== {} ===\n",
+            utc_text(vm.system_time_us())
+        );
+        let mut args = *args;
+        let mut rest = *format;
+        let mut tilde = false;
+        while let Some((c, tail)) = rest.as_cons() {
+            rest = tail;
+            let c = c.as_small().and_then(|c| char::from_u32(c as u32));
+            match (tilde, c.unwrap_or(' ')) {
+                (false, '~') => tilde = true,
+                (false, c) => text.push(c),
+                (true, 'n') => {
+                    text.push('\n');
+                    tilde = false;
+                }
+                (true, 'p' | 'w' | 's') => {
+                    if let Some((arg, more)) = args.as_cons() {
+                        text.push_str(&text_of(tables, arg, TextStyle::Print, 1 << 16));
+                        args = more;
+                    }
+                    tilde = false;
+                }
+                (true, _) => {}
+            }
+        }
+        text.push('\n');
+        // Where errors are told there is nobody to tell of this one.
+        let _ = vm.door.write(Stream::Err, text.as_bytes());
+    };
+    // A fresh VM has no hook yet.
+    let _ = vm.hooks.log.set(Box::new(hook));
+}
+
 /// The text of a report as the default handler prints it, as an I/O request that formats it in Erlang.
 fn report_request(tables: &Tables, time_us: i64, level: Word, format: Word, args: Word) -> Carried {
     let level = level
@@ -371,9 +506,21 @@ fn exit_program(halt: &Halt) {
     std::process::exit(halt.status());
 }
 
+/// Stops a VM. On a thread of its own when the calling one is perhaps among those that are to be joined.
+pub(crate) fn stop(vm: &Arc<Vm>) {
+    if !crate::inside::is_inside() || vm.worker_count() == 0 {
+        return vm.shutdown();
+    }
+    let vm = vm.clone();
+    // Without a thread the VM's processes go on until the OS process ends: there is nobody who could wait for them.
+    let _ = std::thread::Builder::new()
+        .name("beamr-shutdown".into())
+        .spawn(move || vm.shutdown());
+}
+
 impl Drop for System {
     fn drop(&mut self) {
-        self.vm.shutdown();
+        stop(&self.vm);
     }
 }
 

@@ -108,6 +108,8 @@ fn tagged(e: &mut Emitter<'_>, src: Src, which: u16) {
 fn call_native(e: &mut Emitter<'_>, native: &'static NativeEntry, kind: CallKind) {
     let h: Handler = if rt::is_dirty(native) {
         by_leave!(kind, L => natives::call_dirty::<L>)
+    } else if native.host {
+        by_leave!(kind, L => natives::call_host::<L>)
     } else if rt::polls(native) {
         by_leave!(kind, L => natives::call_native_polled::<L>)
     } else {

@@ -69,6 +69,24 @@ handlers! {
             Err(_) => m.slow(escaped::<L>),
         }
     }
+    /// For natives of the embedding program, which are told who they are.
+    fn call_host[L: Leave](m) {
+        m.fc -= 1;
+        if !L::BODY {
+            L::leave(&mut m, 5, 0);
+        }
+        m.save();
+        (*m.body()).ip = m.ip;
+        (*m.p).ctx.native = m.word(2) as usize as *const NativeEntry;
+        match call(&m, m.half(4)) {
+            Ok(v) => {
+                m.load();
+                m.set_x(0, v.bits());
+                m.slow(after_native::<L>)
+            }
+            Err(_) => m.slow(escaped::<L>),
+        }
+    }
     fn call_dirty[L: Leave](m) {
         let ip = m.ip;
         m.fc -= 1;

@@ -130,6 +130,7 @@ impl Process {
                 tables: Arc::as_ptr(&tables),
                 worker: (&raw mut *worker).cast(),
                 pending: Pending::None,
+                native: std::ptr::null(),
             });
             Box::from_raw(Box::into_raw(r).cast())
         };

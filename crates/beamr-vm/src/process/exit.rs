@@ -155,6 +155,8 @@ fn start(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) {
         crate::timer::process_ended(w, &t);
     }
     own.aliases = Default::default();
+    // Before anybody is told: who knows of the end finds room for another.
+    slot.namespace.process_ended();
     note(w, slot, dying);
     vm.ets.process_ended(w, slot);
     if own.owned_resources & BLOCKS != 0 {
@@ -179,19 +181,30 @@ fn note(w: &Worker, slot: &Slot, dying: &mut Dying) {
             .compare_exchange(0, OVER, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     };
-    if (normal || !vm.options.notes_abnormal_exits) && unwatched() {
+    let forgotten = normal || !vm.options.notes_abnormal_exits;
+    if forgotten && !vm.exits.is_observed() && unwatched() {
         return remove();
     }
     let record = ExitRecord {
         class: dying.class,
         reason: Carried::own(dying.reason),
         result: dying.result.take(),
+        taken: 0,
     };
-    vm.exits.record(slot.id.as_u64(), record, || {
-        let watch = slot.watch.swap(WATCHED | OVER, Ordering::AcqRel);
+    let observer = vm.exits.observer();
+    let told = observer.map(|o| (o, record.duplicate()));
+    if forgotten && unwatched() {
         remove();
-        watch & WATCHED != 0
-    });
+    } else {
+        vm.exits.record(slot.id.as_u64(), record, || {
+            let watch = slot.watch.swap(WATCHED | OVER, Ordering::AcqRel);
+            remove();
+            watch & WATCHED != 0
+        });
+    }
+    if let Some((observer, record)) = told {
+        observer(slot.id.as_u64(), record);
+    }
 }
 
 fn chunk(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) -> bool {
@@ -267,7 +280,6 @@ fn finish(slot: &Slot, own: &mut Own) {
     own.outstanding = None::<Box<Outstanding>>;
     own.native = None;
     own.middle = None;
-    slot.namespace.process_ended();
     let last = slot.state.finish();
     if !last.is_dirty() {
         free_body(slot);
@@ -318,9 +330,26 @@ pub struct ExitRecord {
     pub reason: Carried,
     /// What its first function returned, when it ended normally and was watched.
     pub result: Option<Carried>,
+    /// What the host has taken of a record that it leaves in place, in bits of its own.
+    pub taken: u8,
 }
 
+/// Told of one exit; `None` when there will be no record: the VM was halted, or somebody else took it.
+pub type ExitWatcher = Box<dyn FnOnce(Option<&ExitRecord>) + Send>;
+
+/// Told of every exit, after it has been noted. Runs on workers.
+pub type ExitObserver = Arc<dyn Fn(u64, ExitRecord) + Send + Sync>;
+
 impl ExitRecord {
+    /// A further record of the same end.
+    fn duplicate(&self) -> ExitRecord {
+        ExitRecord {
+            class: self.class,
+            reason: Carried::own(self.reason.term),
+            result: None,
+            taken: self.taken,
+        }
+    }
     /// The reason as an enum.
     pub fn exit_reason(&self) -> ExitReason {
         match self.reason.term.as_atom() {
@@ -335,13 +364,21 @@ impl ExitRecord {
 }
 
 /// Exits noted for the host: those of watched processes, and abnormal ones. The oldest give way.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ExitLedger {
     state: Mutex<Records>,
     changed: Condvar,
+    observed: std::sync::atomic::AtomicBool,
+    observer: std::sync::RwLock<Option<ExitObserver>>,
 }
 
-#[derive(Debug, Default)]
+impl std::fmt::Debug for ExitLedger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ExitLedger")
+    }
+}
+
+#[derive(Default)]
 struct Records {
     map: HashMap<u64, ExitRecord>,
     /// Those that nobody had asked for.
@@ -349,6 +386,9 @@ struct Records {
     /// Those that somebody waits for: they give way only to each other.
     watched: VecDeque<u64>,
     waiting: usize,
+    watchers: HashMap<u64, Vec<ExitWatcher>>,
+    /// The VM was halted: nothing more is to be waited for.
+    halted: bool,
 }
 
 /// Exits kept.
@@ -371,6 +411,9 @@ impl ExitLedger {
             s.map.remove(&old);
         }
         order.push_back(pid);
+        for watcher in s.watchers.remove(&pid).into_iter().flatten() {
+            watcher(Some(&record));
+        }
         s.map.insert(pid, record);
         // Who waits has asked for it to be noted.
         if watched && s.waiting > 0 {
@@ -385,8 +428,50 @@ impl ExitLedger {
     pub fn peek<R>(&self, pid: u64, look: impl FnOnce(&ExitRecord) -> R) -> Option<R> {
         self.state.lock().map.get(&pid).map(look)
     }
-    /// Makes those who wait look whether they should give up.
+    /// Looks at a record and changes it.
+    pub fn with<R>(&self, pid: u64, f: impl FnOnce(&mut ExitRecord) -> R) -> Option<R> {
+        self.state.lock().map.get_mut(&pid).map(f)
+    }
+    /// Calls `watcher` when the exit of a watched process is noted, at once when it is; `over` says (under the ledger's lock)
+    /// whether the process is gone, so that a record that was taken meanwhile is not waited for. It must be short: the ledger is locked.
+    pub(crate) fn when(&self, pid: u64, watcher: ExitWatcher, over: impl FnOnce() -> bool) {
+        let mut s = self.state.lock();
+        if let Some(record) = s.map.get(&pid) {
+            watcher(Some(record));
+        } else if s.halted || over() {
+            drop(s);
+            watcher(None);
+        } else {
+            s.watchers.entry(pid).or_default().push(watcher);
+        }
+    }
+    /// Sets who is told of every exit; gives back who was.
+    pub fn observe(&self, observer: Option<ExitObserver>) -> Option<ExitObserver> {
+        let mut o = self.observer.write().unwrap_or_else(|e| e.into_inner());
+        self.observed.store(observer.is_some(), Ordering::Release);
+        std::mem::replace(&mut *o, observer)
+    }
+    fn is_observed(&self) -> bool {
+        self.observed.load(Ordering::Acquire)
+    }
+    fn observer(&self) -> Option<ExitObserver> {
+        if !self.is_observed() {
+            return None;
+        }
+        self.observer
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone()
+    }
+    /// Makes those who wait look whether they should give up; watchers are told that nothing comes.
     pub(crate) fn wake(&self) {
+        let mut s = self.state.lock();
+        s.halted = true;
+        let watchers = std::mem::take(&mut s.watchers);
+        drop(s);
+        for watcher in watchers.into_values().flatten() {
+            watcher(None);
+        }
         let s = self.state.lock();
         if s.waiting > 0 {
             self.changed.notify_all();

@@ -317,6 +317,13 @@ pub struct Own {
     pub owned_resources: u32,
 }
 
+impl Own {
+    /// Whether the process is written in Rust. (While a handler runs its turn, it is not here; signals are not handled then.)
+    pub fn is_native(&self) -> bool {
+        self.native.is_some()
+    }
+}
+
 impl std::fmt::Debug for Own {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Own")

@@ -15,10 +15,11 @@ use crate::rt::{WorkerCode, collect, hibernate, poll_signals, raise};
 
 /// Whether a call of this native looks for signals afterwards: it may have sent one to its own process.
 pub fn polls(entry: &NativeEntry) -> bool {
-    matches!(
-        entry.capability,
-        Capability::Spawn | Capability::ProcessLocal
-    )
+    entry.host
+        || matches!(
+            entry.capability,
+            Capability::Spawn | Capability::ProcessLocal
+        )
 }
 
 /// Whether this native runs on a dirty thread.

@@ -262,6 +262,7 @@ pub(crate) fn run(
     // SAFETY: the caller has the body.
     let process = unsafe { &mut *body };
     let args = process.body.args.as_slice().to_vec();
+    regs.ctx.native = entry;
     let outcome = if refused {
         Err(regs.ctx.notsup())
     } else {

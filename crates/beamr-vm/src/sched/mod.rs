@@ -205,6 +205,7 @@ impl Worker {
                 tables: Arc::as_ptr(&self.vm.tables),
                 worker: worker.cast_mut().cast(),
                 pending: Pending::None,
+                native: std::ptr::null(),
             },
         })
     }

@@ -388,19 +388,13 @@ impl Turn {
         entry: &'static beamr_abi::NativeEntry,
     ) -> bool {
         let vm = self.worker.vm.clone();
-        if !vm.options.dirty_disabled && vm.dirty.has(&vm, entry.class) {
+        let refused = vm.options.refuses(entry.class);
+        if !refused && vm.dirty.has(&vm, entry.class) {
             self.hand_over(slot, body, Work::Native(entry));
             return true;
         }
         let before = self.regs.ctx.fcalls;
-        dirty::run(
-            &self.worker,
-            &mut self.regs,
-            slot,
-            body,
-            entry,
-            vm.options.dirty_disabled,
-        );
+        dirty::run(&self.worker, &mut self.regs, slot, body, entry, refused);
         self.account(slot, body, before);
         false
     }

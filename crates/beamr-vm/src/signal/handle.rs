@@ -192,6 +192,14 @@ impl Handler<'_> {
                 None => return,
             },
             ExitKind::Exit2 | ExitKind::Host => {}
+            ExitKind::Terminate => {
+                let reason = if e.reason.term == atoms::KILL.word() {
+                    Carried::immediate(atoms::KILLED)
+                } else {
+                    e.reason
+                };
+                return self.die(reason);
+            }
         }
         let reason = e.reason.term;
         let by_exit2 = matches!(e.kind, ExitKind::Exit2 | ExitKind::Host);

@@ -43,6 +43,8 @@ pub enum ExitKind {
     NoLink,
     /// From the host or the VM: as `exit/2`, from nobody.
     Host,
+    /// From the host: ends the process with the reason even if it traps exits.
+    Terminate,
 }
 
 /// An exit signal.

@@ -242,6 +242,7 @@ impl Worker {
                 tables: Arc::as_ptr(&server.tables),
                 worker: (&raw mut *head).cast(),
                 pending: Pending::None,
+                native: std::ptr::null(),
             },
         });
         let mut w = Worker {

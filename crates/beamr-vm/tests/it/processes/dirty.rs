@@ -72,7 +72,8 @@ fn dirty_world(dirty_io: usize, dirty_disabled: bool) -> World {
         VmOptions {
             workers: dirty_io,
             dirty_io,
-            dirty_disabled,
+            dirty_cpu_disabled: dirty_disabled,
+            dirty_io_disabled: dirty_disabled,
             ..VmOptions::default()
         },
     )

@@ -1,0 +1,5 @@
+#!/usr/bin/env escript
+main([Out]) ->
+  L=[{ok,"abc",<<"bin">>,[1,2,300]}, [1|2], "", #{b=>1,a=>"x",1=>2.5}, <<1,2,3:3>>, <<>>, <<"a\"b\\c\n">>, "q\"\\\n\t\e\b\f\v\r", [233,10], "\x{3bb}", 1.0, -0.1, 1.0e100, 1.5e-10, 1.0e22, 123456.789, 123456789012345678901234567890, -123456789012345678901234567890, foo, 'Foo bar', 'and', a@b, '', list_to_atom([955]), list_to_atom([233]), list_to_atom("a\nb\x7f\x01"), {a,{b,[c,{d}]}}, fun lists:map/2, fun 'Elixir.A':'b c'/0, [{a,1},{b,"two"}], <<233,10>>, <<200,0>>, [a|b], {}, [[]], [0], true, <<1:1>>, #{}, #{<<"k">> => [1]}, 16#7fffffffffffffff, [127], <<127>>, <<27,8>>, maybe, else, 'a.b', list_to_atom([215]), 'X', '_x', x_1, 'it\'s', 'back\\slash', "it's", [$a|$b], [{}], [[[["deep"]]]], {"a","b",'c',<<"d">>}, list_to_atom([128]), [128], <<128>>],
+  {ok,F}=file:open(Out,[write,{encoding,utf8}]),
+  [io:format(F,"~ts\t~ts\t~ts\n",[lists:append([io_lib:format("~2.16.0b",[B])||<<B>> <= term_to_binary(X)]), unicode:characters_to_list(iolist_to_binary(io_lib:format("~w",[X])),latin1), unicode:characters_to_list(iolist_to_binary(io_lib:format("~0p",[X])),latin1)])||X<-L], ok.
