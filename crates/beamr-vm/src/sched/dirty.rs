@@ -213,13 +213,7 @@ fn work_with(pool: &Pool, worker: &Worker) {
             }
             Work::Collect(how) => {
                 // SAFETY: the job owns the body.
-                collect(
-                    &worker,
-                    &mut regs,
-                    &job.slot,
-                    unsafe { &mut *job.body },
-                    how,
-                )
+                collect(worker, &mut regs, &job.slot, unsafe { &mut *job.body }, how)
             }
         };
         // SAFETY: the job owns the body until it is put back below.

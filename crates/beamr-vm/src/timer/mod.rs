@@ -69,7 +69,7 @@ impl Hasher for InOrder {
     fn finish(&self) -> u64 {
         // The table takes the place from the low bits and a tag from the seven highest.
         let spread = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.number / SHARDS as u64 ^ spread & 0xFE << 56
+        (self.number / SHARDS as u64) ^ (spread & (0xFE << 56))
     }
     fn write(&mut self, bytes: &[u8]) {
         for b in bytes {
@@ -81,7 +81,7 @@ impl Hasher for InOrder {
         self.number ^= if self.second {
             n << 50
         } else {
-            n & 0x3_FFFF | n >> 32 << 18
+            (n & 0x3_FFFF) | ((n >> 32) << 18)
         };
         self.second = true;
     }

@@ -139,7 +139,7 @@ fn flags() {
             "badarg",
             "old 233",
             "old 376",
-            "old #{error_logger=>true,kill=>true,size=>0}",
+            "old #{error_logger=>true,include_shared_binaries=>false,kill=>true,size=>0}",
             "badarg",
             "old on_heap",
             "old false",
