@@ -140,7 +140,7 @@ pub unsafe fn undefined(
             let name = regs.ctx.tables().atoms.lookup(HANDLE_UNDEFINED);
             let own = name.map_or(std::ptr::null(), |f| table.find(m, f, 2));
             let further = match own.is_null() && !table.is_loaded(m) {
-                true => further_handler(regs),
+                true => further_handler(regs, atoms::UNDEFINED_FUNCTION),
                 false => std::ptr::null(),
             };
             if further.is_null() {
@@ -169,7 +169,7 @@ pub unsafe fn undefined(
 ///
 /// # Safety
 /// The contract of the module.
-unsafe fn further_handler(regs: &mut Regs) -> CodePos {
+unsafe fn further_handler(regs: &mut Regs, function: Atom) -> CodePos {
     let head = WorkerCode::of(&regs.ctx);
     let handler = head.processes.error_handler(regs.ctx.body());
     if handler == atoms::ERROR_HANDLER && !head.processes.has_code_server(&regs.ctx) {
@@ -178,7 +178,7 @@ unsafe fn further_handler(regs: &mut Regs) -> CodePos {
     let table = head.modules();
     // A handler that cannot be loaded handles nothing.
     let _ = table.ensure_loaded(handler);
-    table.find(handler, atoms::UNDEFINED_FUNCTION, 3)
+    table.find(handler, function, 3)
 }
 
 /// The list of x0..arity.
@@ -233,11 +233,18 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
             if table.is_purging(entry.module) {
                 return wait_for_purge(regs, fun, entry, arity);
             }
-            if table.is_loaded(entry.module) || table.loads_on_call() {
+            if table.is_loaded(entry.module) {
                 return error(regs, ip, atoms::BADFUN, fun);
             }
-            let handler = head.processes.error_handler(ctx.body());
-            let at = table.find(handler, atoms::UNDEFINED_LAMBDA, 3);
+            let at = if table.loads_on_call() {
+                further_handler(regs, atoms::UNDEFINED_LAMBDA)
+            } else {
+                let handler = head.processes.error_handler(regs.ctx.body());
+                table.find(handler, atoms::UNDEFINED_LAMBDA, 3)
+            };
+            if at.is_null() && table.loads_on_call() {
+                return error(regs, ip, atoms::BADFUN, fun);
+            }
             if at.is_null() {
                 let reason = atoms::UNDEF.word();
                 return Target::raised(raise(regs, ip, plain_error(reason), None, None));
