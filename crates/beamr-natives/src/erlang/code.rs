@@ -13,6 +13,7 @@ use beamr_vm::code::table::{FinishError, PendingOnLoad};
 use beamr_vm::code::{Image, Instance, ModuleTable, old_code, preloaded, server};
 use beamr_vm::process::vm_of;
 use beamr_vm::rt::WorkerCode;
+use beamr_vm::signal::suspend::resume_waiting;
 
 use crate::resources;
 use crate::support::{ListBuilder, atom, list_items};
@@ -151,10 +152,16 @@ fn purge_module_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "prepare_on_load" => Ok(Word::boolean(table.begin_purge_on_load(module))),
         "abort" => {
             table.abort_purge(module);
+            for pid in table.take_waiting(module) {
+                resume_waiting(ctx, pid);
+            }
             Ok(Word::FALSE)
         }
         "complete" => {
             table.purge(module);
+            for pid in table.take_waiting(module) {
+                resume_waiting(ctx, pid);
+            }
             vm_of(ctx).give_up_purged();
             Ok(Word::TRUE)
         }

@@ -89,19 +89,22 @@ const SEQ_FLAGS: &[&str] = &[
     "strict_monotonic_timestamp",
 ];
 
-/// `seq_trace(Item, Value)`: no token is ever set; gives what stood there.
+/// `seq_trace(Item, Value)`: no token is ever set; taking away what is not there gives what stood there, anything else is refused
+/// with `notsup`.
 fn seq_trace_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    match name(ctx, args[0]) {
-        Some(f) if SEQ_FLAGS.contains(&f) && args[1].is_boolean() => Ok(Word::FALSE),
-        Some("label") => Ok(Word::fixnum(0)),
-        Some("serial") => match args[1].as_tuple() {
-            Some([a, b]) if a.is_small() && b.is_small() => {
-                let zero = Word::fixnum(0);
-                Ok(ctx.tuple(&[zero, zero]))
-            }
+    match (name(ctx, args[0]), args[1]) {
+        (Some(f), w) if SEQ_FLAGS.contains(&f) => match w.as_boolean() {
+            Some(false) => Ok(Word::FALSE),
+            Some(true) => Err(ctx.notsup()),
+            None => Err(ctx.badarg()),
+        },
+        (Some("label"), _) => Err(ctx.notsup()),
+        (Some("serial"), w) => match w.as_tuple() {
+            Some([a, b]) if a.is_small() && b.is_small() => Err(ctx.notsup()),
             _ => Err(ctx.badarg()),
         },
-        Some("sequential_trace_token") if args[1].is_nil() => Ok(Word::NIL),
+        (Some("sequential_trace_token"), w) if w.is_nil() => Ok(Word::NIL),
+        (Some("sequential_trace_token"), w) if w.is_tuple() => Err(ctx.notsup()),
         _ => Err(ctx.badarg()),
     }
 }

@@ -84,6 +84,8 @@ struct Modules {
     set_back: Option<Arc<Instance>>,
     /// The purge of the old code has begun.
     purging: bool,
+    /// Processes that wait for its end.
+    waiting: Vec<Word>,
     /// Whose call ran an `on_load` function that failed: that call finds no function, and does not load again.
     failed: Option<Word>,
 }
@@ -519,6 +521,21 @@ impl ModuleTable {
         {
             old.rebind_funs();
         }
+    }
+    /// Notes a process that waits for the end of a purge; false when it is over.
+    pub fn await_purge(&self, module: Atom, pid: Word) -> bool {
+        let mut map = self.map_mut();
+        let Some(m) = map.get_mut(&module).filter(|m| m.purging) else {
+            return false;
+        };
+        m.waiting.push(pid);
+        true
+    }
+    /// The processes that waited for the end of a purge, which is over: whoever ended it resumes them.
+    pub fn take_waiting(&self, module: Atom) -> Vec<Word> {
+        let mut map = self.map_mut();
+        let over = map.get_mut(&module).filter(|m| !m.purging);
+        over.map_or_else(Vec::new, |m| std::mem::take(&mut m.waiting))
     }
     /// Whether calls of funs of the module's old code wait for the end of a purge.
     pub fn is_purging(&self, module: Atom) -> bool {

@@ -3,7 +3,7 @@
 use beamr_abi::{Body, Ctx, ExceptionClass};
 use beamr_term::{Atom, Word, atoms};
 
-use super::{Process, process, worker};
+use super::{Process, process, slot_of, worker};
 use crate::gc::charged_bytes;
 use crate::rt::{ProcessSide, Uncaught};
 
@@ -74,6 +74,13 @@ impl ProcessSide for VmProcessSide {
         vm.registry
             .whereis(super::slot_of(ctx).namespace.id, name)
             .is_some()
+    }
+    fn suspend_running(&self, ctx: &Ctx) -> bool {
+        slot_of(ctx).state.suspend().is_some()
+    }
+    fn resume_running(&self, ctx: &Ctx) {
+        // It runs: there is nothing to enqueue.
+        let _ = slot_of(ctx).state.resume();
     }
     fn uncaught(&self, ctx: &mut Ctx, uncaught: Uncaught) {
         process(ctx).end(uncaught.class, uncaught.reason, uncaught.log);

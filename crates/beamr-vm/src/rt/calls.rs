@@ -128,14 +128,19 @@ pub unsafe fn undefined(
         let Some(m) = module.as_atom() else {
             return Target::raised(raise_undef(regs, ip, module, function, args));
         };
-        if table.pending_on_load(m).is_some() {
+        let pending = table.pending_on_load(m);
+        if pending == Some(Some(regs.ctx.self_pid())) {
+            // The function calls its own module, which is not there yet.
+            return Target::raised(raise_undef(regs, ip, module, function, args));
+        }
+        if pending.is_some() {
             let run = head.server.trampoline();
             (run, [module, function, args])
         } else {
             let name = regs.ctx.tables().atoms.lookup(HANDLE_UNDEFINED);
             let own = name.map_or(std::ptr::null(), |f| table.find(m, f, 2));
             let further = match own.is_null() && !table.is_loaded(m) {
-                true => further_handler(regs),
+                true => further_handler(regs, atoms::UNDEFINED_FUNCTION),
                 false => std::ptr::null(),
             };
             if further.is_null() {
@@ -164,7 +169,7 @@ pub unsafe fn undefined(
 ///
 /// # Safety
 /// The contract of the module.
-unsafe fn further_handler(regs: &mut Regs) -> CodePos {
+unsafe fn further_handler(regs: &mut Regs, function: Atom) -> CodePos {
     let head = WorkerCode::of(&regs.ctx);
     let handler = head.processes.error_handler(regs.ctx.body());
     if handler == atoms::ERROR_HANDLER && !head.processes.has_code_server(&regs.ctx) {
@@ -173,7 +178,7 @@ unsafe fn further_handler(regs: &mut Regs) -> CodePos {
     let table = head.modules();
     // A handler that cannot be loaded handles nothing.
     let _ = table.ensure_loaded(handler);
-    table.find(handler, atoms::UNDEFINED_FUNCTION, 3)
+    table.find(handler, function, 3)
 }
 
 /// The list of x0..arity.
@@ -226,17 +231,20 @@ pub unsafe fn bad_fun(regs: &mut Regs, ip: CodePos, fun: Word, arity: usize) -> 
                 };
             }
             if table.is_purging(entry.module) {
-                // The call waits for the end of the purge and then is made again.
-                let pos = head.server.engine.native_stub(&PENDING);
-                let args = arguments(regs, arity);
-                (regs.x[0], regs.x[1]) = (fun, args);
-                return Target { pos, live: 2 };
+                return wait_for_purge(regs, fun, entry, arity);
             }
-            if table.is_loaded(entry.module) || table.loads_on_call() {
+            if table.is_loaded(entry.module) {
                 return error(regs, ip, atoms::BADFUN, fun);
             }
-            let handler = head.processes.error_handler(ctx.body());
-            let at = table.find(handler, atoms::UNDEFINED_LAMBDA, 3);
+            let at = if table.loads_on_call() {
+                further_handler(regs, atoms::UNDEFINED_LAMBDA)
+            } else {
+                let handler = head.processes.error_handler(regs.ctx.body());
+                table.find(handler, atoms::UNDEFINED_LAMBDA, 3)
+            };
+            if at.is_null() && table.loads_on_call() {
+                return error(regs, ip, atoms::BADFUN, fun);
+            }
             if at.is_null() {
                 let reason = atoms::UNDEF.word();
                 return Target::raised(raise(regs, ip, plain_error(reason), None, None));
@@ -412,6 +420,31 @@ pub unsafe fn spread(regs: &mut Regs, ip: CodePos) -> Target {
         return undefined(regs, ip, module, function, n);
     }
     Target { pos, live: n }
+}
+
+/// A call of a fun whose code is being purged: it waits for the end of that and then is made again. As in OTP the process is suspended
+/// in `erts_code_purger:pending_purge_lambda/3`; where that does not exist, it asks again and again.
+unsafe fn wait_for_purge(regs: &mut Regs, fun: Word, entry: &FunEntry, arity: usize) -> Target {
+    let head = WorkerCode::of(&regs.ctx);
+    let table = head.modules();
+    let args = arguments(regs, arity);
+    let names = &regs.ctx.tables().atoms;
+    let purger = names
+        .lookup(PENDING.module)
+        .zip(names.lookup(PENDING.function));
+    let at = purger.map_or(std::ptr::null(), |(m, f)| table.find(m, f, 3));
+    if !at.is_null() && head.processes.suspend_running(&regs.ctx) {
+        if !table.await_purge(entry.module, regs.ctx.self_pid()) {
+            head.processes.resume_running(&regs.ctx);
+        }
+        // The slice ends before the function begins.
+        regs.ctx.fcalls = 0;
+        (regs.x[0], regs.x[1], regs.x[2]) = (entry.module.word(), fun, args);
+        return Target { pos: at, live: 3 };
+    }
+    let pos = head.server.engine.native_stub(&PENDING);
+    (regs.x[0], regs.x[1]) = (fun, args);
+    Target { pos, live: 2 }
 }
 
 /// A call of a fun of code that is being purged.

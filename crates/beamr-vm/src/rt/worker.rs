@@ -220,6 +220,15 @@ pub trait ProcessSide: Send + Sync {
         let _ = ctx;
         false
     }
+    /// Suspends the running process once more: it stops at the end of its slice. False where that cannot be.
+    fn suspend_running(&self, ctx: &Ctx) -> bool {
+        let _ = ctx;
+        false
+    }
+    /// Takes that back.
+    fn resume_running(&self, ctx: &Ctx) {
+        let _ = ctx;
+    }
     /// Ends the process with this reason. It no longer runs when this returns.
     fn uncaught(&self, ctx: &mut Ctx, uncaught: Uncaught);
     /// The heap is over `max_heap_size` or the tenant's budget. True when the process was ended.

@@ -78,6 +78,13 @@ pub fn resume_process(ctx: &mut Ctx, pid: Word) -> Result<(), Escape> {
     Ok(())
 }
 
+/// Takes back the suspension of a process that suspended itself.
+pub fn resume_waiting(ctx: &mut Ctx, pid: Word) {
+    if let Some(to) = ProcId::of(pid) {
+        resume_times(worker(ctx), to, 1);
+    }
+}
+
 /// Takes back suspensions.
 pub(crate) fn resume_times(w: &Worker, to: ProcId, times: u32) {
     let Some(id) = to.slot() else { return };

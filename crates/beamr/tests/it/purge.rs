@@ -122,3 +122,35 @@ fn persistent_terms_that_are_replaced() {
     assert_eq!(held(&w, holder), "{old,[a,b,c]}");
     assert_eq!(held(&w, replace), "{{new,[d]},undefined}");
 }
+
+#[test]
+fn calls_of_funs_wait_for_the_end_of_a_purge() {
+    let purged = |w: &World| w.vm.tables.atoms.intern("purged").unwrap();
+    let tell = |w: &World, pid: Word| {
+        let tell = w.vm.tables.atoms.intern("tell").unwrap();
+        w.vm.send(pid, beamr_vm::process::Carried::immediate(tell));
+        w.vm.run_until_idle(100);
+        assert!(w.vm.is_alive(pid), "the call waits");
+    };
+    let end = |w: &World, pid: Word| {
+        let end = w.vm.run_until_exit(pid, None).unwrap();
+        show(&w.vm.tables, end.reason.term)
+    };
+    for keep in [true, false] {
+        let w = world();
+        load(&w, V1);
+        let calls = start(&w, "calls");
+        load(&w, V2);
+        let modules = &w.vm.default_namespace().modules;
+        assert!(modules.begin_purge(purged(&w)));
+        tell(&w, calls);
+        if keep {
+            modules.abort_purge(purged(&w));
+            assert_eq!(end(&w, calls), "v1");
+        } else {
+            purge(&w);
+            let text = end(&w, calls);
+            assert!(text.starts_with("{'EXIT',{{badfun,"), "{text}");
+        }
+    }
+}

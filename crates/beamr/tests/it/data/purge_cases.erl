@@ -1,5 +1,5 @@
 -module(purge_cases).
--export([heap/0, mailbox/0, timer/0, dictionary/0, fun_free/0, runs/0, value/0, persistent/0, replace/0]).
+-export([heap/0, mailbox/0, timer/0, dictionary/0, fun_free/0, runs/0, calls/0, value/0, persistent/0, replace/0]).
 
 tell(Held) -> receive tell -> exit(Held) end.
 
@@ -24,6 +24,10 @@ fun_free() ->
     receive tell -> exit(F()) end.
 
 runs() -> X = purged:loop(), exit(X).
+
+calls() ->
+    F = purged:make(),
+    receive tell -> exit(catch F()) end.
 
 value() -> exit(purged:version()).
 
