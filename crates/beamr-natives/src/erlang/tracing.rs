@@ -89,16 +89,14 @@ const SEQ_FLAGS: &[&str] = &[
     "strict_monotonic_timestamp",
 ];
 
-/// `seq_trace(Item, Value)`: no token is ever set; gives what stood there.
+/// `seq_trace(Item, Value)`: there are no tokens. Taking one away has no effect, setting one is refused with `notsup`.
 fn seq_trace_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     match name(ctx, args[0]) {
-        Some(f) if SEQ_FLAGS.contains(&f) && args[1].is_boolean() => Ok(Word::FALSE),
-        Some("label") => Ok(Word::fixnum(0)),
+        Some(f) if SEQ_FLAGS.contains(&f) && args[1] == Word::FALSE => Ok(Word::FALSE),
+        Some(f) if SEQ_FLAGS.contains(&f) && args[1] == Word::TRUE => Err(ctx.notsup()),
+        Some("label") => Err(ctx.notsup()),
         Some("serial") => match args[1].as_tuple() {
-            Some([a, b]) if a.is_small() && b.is_small() => {
-                let zero = Word::fixnum(0);
-                Ok(ctx.tuple(&[zero, zero]))
-            }
+            Some([a, b]) if a.is_small() && b.is_small() => Err(ctx.notsup()),
             _ => Err(ctx.badarg()),
         },
         Some("sequential_trace_token") if args[1].is_nil() => Ok(Word::NIL),
