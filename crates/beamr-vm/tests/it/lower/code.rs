@@ -45,7 +45,7 @@ fn calls() {
          line -
          func_info g/1
          L6:
-         call_native m:stub/1 only
+         call L4/1 only
          end",
     );
 }
