@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use beamr::{
     AtomName, BigInt, Bytes, CallError, Charlist, ExecError, FromTerm, IntoTerm, ModuleRegistry,
-    NativeRegistry, OwnedTerm, Pid, Place, Scheduler, SchedulerBuilder, TermError, TermErrorKind,
-    TermKind, TextStyle, atom,
+    OwnedTerm, Pid, Place, Scheduler, SchedulerBuilder, TermError, TermErrorKind, TermKind,
+    TextStyle, atom,
 };
 
 pub const CASES: &[u8] = include_bytes!("data/face_cases.beam");
@@ -27,7 +27,8 @@ pub fn vm() -> Scheduler {
     builder().build().unwrap()
 }
 
-pub fn vm_with(natives: NativeRegistry) -> Scheduler {
+#[cfg(feature = "threads")]
+pub fn vm_with(natives: beamr::NativeRegistry) -> Scheduler {
     builder().natives(natives).build().unwrap()
 }
 

@@ -368,6 +368,7 @@ fn output_goes_where_it_is_told() {
     assert!(report.contains("{badmatch,7}"), "{report}");
 }
 
+#[cfg(feature = "threads")]
 #[test]
 fn many_vms_live_side_by_side() {
     let vms: Vec<Scheduler> = (0..8)
@@ -398,6 +399,7 @@ fn many_vms_live_side_by_side() {
     }
 }
 
+#[cfg(feature = "threads")]
 #[test]
 fn services_are_owned_or_absent() {
     let modules = || Arc::new(ModuleRegistry::new());

@@ -5,9 +5,17 @@ mod deep;
 mod engine;
 mod ets;
 mod face;
+// Hosts that sleep until workers have done something.
+#[cfg(feature = "threads")]
 mod face_examples;
+// Hosts that sleep until workers have done something.
+#[cfg(feature = "threads")]
 mod face_exits;
+// Hosts that sleep until workers have done something.
+#[cfg(feature = "threads")]
 mod face_natives;
+// Hosts that sleep until workers have done something.
+#[cfg(feature = "threads")]
 mod face_processes;
 mod face_vm;
 mod hostile;
