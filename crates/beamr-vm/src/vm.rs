@@ -383,6 +383,17 @@ pub struct Idle {
 impl Vm {
     /// Makes a VM and starts its threads.
     pub fn new(parts: VmParts, options: VmOptions) -> Result<Arc<Vm>, StartError> {
+        // Dirty threads start on demand: a build that has none says so now, not at the first call.
+        #[cfg(not(feature = "threads"))]
+        for (name, asked) in [
+            ("dirty-cpu", options.dirty_cpu),
+            ("dirty-io", options.dirty_io),
+        ] {
+            if asked > 0 {
+                let name = name.to_owned();
+                return Err(StartError::NoThreads { name });
+            }
+        }
         let domain = Domain::new();
         let queues = options.workers.max(1);
         let parkers: Vec<beamr_sync::Parker> = (0..options.workers)

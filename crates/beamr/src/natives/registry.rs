@@ -194,6 +194,7 @@ impl NativeRegistry {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[cfg(feature = "threads")] {
     /// use beamr::{Completion, NativeOptions, NativeRegistry};
     ///
     /// let mut natives = NativeRegistry::new();
@@ -202,6 +203,7 @@ impl NativeRegistry {
     /// })?;
     /// let vm = beamr::Scheduler::builder().threads(1).natives(natives).build()?;
     /// assert_eq!(vm.call::<String>("net", "fetch", ("a page",))?, "contents of a page");
+    /// # }
     /// # Ok(()) }
     /// ```
     pub fn awaiting<M, F: AwaitingFunction<M>>(

@@ -19,12 +19,14 @@ enum Choice {
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[cfg(feature = "threads")] {
 /// use beamr::{Scheduler, SchedulerConfig, SchedulerServices, ModuleRegistry};
 /// let services = SchedulerServices::minimal().owned_dirty_io(2);
 /// let config = SchedulerConfig { thread_count: Some(1), ..SchedulerConfig::default() };
 /// let vm = Scheduler::with_services(config, services, ModuleRegistry::new().into())?;
 /// let threads: usize = vm.service_inventory().iter().map(|s| s.actual).sum();
 /// assert_eq!(threads, 2);
+/// # }
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]
