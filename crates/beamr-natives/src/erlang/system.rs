@@ -624,7 +624,8 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "heap_sizes" => {
             let mut sizes = Vec::new();
             let mut n = 0;
-            while n < 885_767_171_276_247 {
+            // As far as an address of this machine reaches: the last size of OTP on 64 bits is this one.
+            while n < usize::try_from(885_767_171_276_247u64).unwrap_or(usize::MAX / 16) {
                 n = beamr_vm::gc::sizes::next_larger_size(n);
                 sizes.push(Word::fixnum(n as i64));
             }

@@ -12,8 +12,11 @@ use beamr_abi::Ctx;
 use beamr_term::copy::{CopyMode, Copying};
 use beamr_term::text;
 use beamr_term::{Build, Release, Word, atoms};
+#[cfg(unix)]
+use beamr_vm::door::DoorError;
+#[cfg(unix)]
 use beamr_vm::door::files::Posix;
-use beamr_vm::door::{Door, DoorError, Standard, Stream};
+use beamr_vm::door::{Door, Standard, Stream};
 use beamr_vm::native_process::{NativeProcess, NativeStep};
 use beamr_vm::process::spawn::{SpawnOptions, Start, spawn_start};
 use beamr_vm::process::{Carried, RefKey};
@@ -192,6 +195,7 @@ impl IoServer {
         ctx.bump(bytes.len() as i64 / 32);
         if let Err(e) = self.door.write(self.stream, bytes) {
             let code = match e {
+                #[cfg(unix)]
                 DoorError::Stream { cause, .. } => Posix::from(cause).0,
                 _ => "eio",
             };
