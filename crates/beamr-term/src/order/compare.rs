@@ -6,7 +6,7 @@ use std::task::Poll;
 use super::Mode;
 use super::equal::same_fun;
 use super::hash_maps::{HashCompare, Next};
-use super::memo::{CELLS, Memo, REMEMBER_AFTER};
+use super::memo::{CELLS, Memo, REMEMBER_AFTER, patiently};
 use super::number::{compare_float, compare_integer_float};
 use crate::arith::compare_numbers;
 use crate::bits::BitsView;
@@ -83,12 +83,9 @@ impl CompareWalk {
     /// Goes on until done or `budget` is used up.
     pub fn step(&mut self, tables: &Tables, budget: &mut i64) -> Poll<Ordering> {
         if self.memo.is_none() {
-            let mut first = (*budget).min(self.patience);
-            let before = first;
-            let done = self.walk::<false>(tables, &mut first);
-            *budget -= before - first;
-            self.patience -= before - first;
-            if done.is_ready() || self.patience > 0 {
+            let (done, left) = patiently(budget, self.patience, |b| self.walk::<false>(tables, b));
+            self.patience = left;
+            if done.is_ready() || left > 0 {
                 return done;
             }
             self.memo = Some(Box::default());

@@ -16,6 +16,20 @@ pub(super) const CELLS: u32 = 64;
 /// Objects that are remembered at most.
 const MAX_OBJECTS: usize = 1 << 20;
 
+/// Part of a walk that does not remember, within the budget and what is left of the patience; with the patience left afterwards.
+pub(super) fn patiently<T>(
+    budget: &mut i64,
+    patience: i64,
+    walk: impl FnOnce(&mut i64) -> T,
+) -> (T, i64) {
+    let before = (*budget).min(patience);
+    let mut left = before;
+    let done = walk(&mut left);
+    let used = before - left;
+    *budget -= used;
+    (done, patience - used)
+}
+
 #[derive(Debug, Default)]
 struct Classes {
     index: HashMap<u64, u32>,
