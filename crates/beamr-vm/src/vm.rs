@@ -606,6 +606,10 @@ impl Vm {
     pub fn process_table_bytes(&self) -> usize {
         self.processes.bytes()
     }
+    /// Bytes of what a VM has once, and each of its workers.
+    pub fn fixed_bytes(&self) -> usize {
+        size_of::<Vm>() + self.options.workers.max(1) * size_of::<(Worker, WorkerStats)>()
+    }
     /// How many processes may live.
     pub fn process_limit(&self) -> usize {
         self.processes.limit()
@@ -697,10 +701,6 @@ impl Vm {
             let live = all.filter(|(_, s)| !s.state.snapshot().is_exiting());
             live.map(|(id, _)| Word::pid(id.as_u64())).collect()
         })
-    }
-    /// Registers a process of the first namespace from outside, before others can know it. False when the name is taken.
-    pub fn name_process(&self, pid: Word, name: Atom) -> bool {
-        self.registry.insert(0, name, pid)
     }
     /// What a name of the first namespace stands for.
     pub fn whereis(&self, name: Atom) -> Option<Word> {

@@ -219,12 +219,10 @@ impl System {
         }
         let start = |server: Box<dyn NativeProcess>, name| -> Result<Word, SystemError> {
             let spawn = SpawnOptions {
-                watched: false,
+                name: Some(name),
                 ..SpawnOptions::default()
             };
-            let pid = vm.spawn(&vm.default_namespace(), Start::Native(server), &spawn, None)?;
-            vm.name_process(pid, name);
-            Ok(pid)
+            Ok(vm.spawn(&vm.default_namespace(), Start::Native(server), &spawn, None)?)
         };
         let (user, standard_error) = if options.standard_io {
             let mut io = IoServer::new(&vm, Stream::Out, true);
@@ -278,13 +276,20 @@ impl System {
             plain: options.arguments,
         };
         let init = bare::init(&vm, arguments, servers.clone(), ending.clone());
-        let pid = vm.spawn(
-            &vm.default_namespace(),
-            Start::Native(init),
-            &SpawnOptions::default(),
-            Some(user),
-        )?;
-        vm.name_process(pid, vm.tables.atoms.intern("init")?);
+        let intern = |text| vm.tables.atoms.intern(text);
+        let start = |server, name, shown_call| {
+            let spawn = SpawnOptions {
+                name,
+                shown_call: Some(shown_call),
+                ..SpawnOptions::default()
+            };
+            let namespace = vm.default_namespace();
+            vm.spawn(&namespace, Start::Native(server), &spawn, Some(user))
+        };
+        let call = (intern("erl_init")?, atoms::START, 2);
+        start(init, Some(atoms::INIT), call)?;
+        let call = (intern("erts_literal_area_collector")?, atoms::START, 0);
+        start(bare::literal_area_collector(&vm), None, call)?;
         // Crashes go to the hook until OTP's logger has made itself the system's.
         vm.set_system_logger(vm.tables.atoms.intern("set_later")?.word());
         let weak = Arc::downgrade(&vm);

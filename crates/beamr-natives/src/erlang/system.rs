@@ -261,6 +261,7 @@ struct Areas {
     export_table: i64,
     code: i64,
     process_table: i64,
+    fixed: i64,
 }
 
 impl Areas {
@@ -278,9 +279,10 @@ impl Areas {
                 .map(|i| (i.image.emitted.end - i.image.emitted.start + i.image.file_size) as i64)
                 .sum(),
             process_table: vm.process_table_bytes() as i64,
+            fixed: vm.fixed_bytes() as i64,
         }
     }
-    fn rows(&self) -> [(&'static str, i64); 9] {
+    fn rows(&self) -> [(&'static str, i64); 10] {
         [
             ("atom_table", self.atom_table),
             ("module_table", 0),
@@ -289,6 +291,7 @@ impl Areas {
             ("fun_table", 0),
             ("loaded_code", self.code),
             ("process_table", self.process_table),
+            ("static", self.fixed),
             ("ets_misc", 0),
             ("external_alloc", 0),
         ]
@@ -321,6 +324,10 @@ fn memory_info(ctx: &mut Ctx, reference: Word, allocators: Word) -> Result<Word,
             "ets_alloc" => ets,
             "binary_alloc" => binaries,
             "ll_alloc" => areas,
+            "fix_alloc" => {
+                let (n, each) = vm_of(ctx).message_timers();
+                (n * each) as i64
+            }
             _ => 0,
         };
         let size = ctx.integer(size);
