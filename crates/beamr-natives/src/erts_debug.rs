@@ -313,7 +313,13 @@ fn get_internal_state_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         }
         Some("stack_check") => Ok(Word::fixnum(vm_of(ctx).options.thread_stack as i64)),
         Some("force_heap_frags") => Ok(Word::FALSE),
-        Some("nbalance" | "check_io_debug" | "max_atom_out_cache_index") => Ok(Word::fixnum(0)),
+        // Descriptors with errors, those in use, those that drivers chose, events of drivers.
+        Some("check_io_debug") => {
+            let n = vm_of(ctx).hooks.ports.get().map_or(0, |p| p.watched());
+            let [none, n] = [Word::fixnum(0), Word::fixnum(n as i64)];
+            Ok(ctx.tuple(&[none, n, n, none]))
+        }
+        Some("nbalance" | "max_atom_out_cache_index") => Ok(Word::fixnum(0)),
         Some("monitoring_nodes") => Ok(Word::NIL),
         Some("node_and_dist_references") => node_and_dist_references(ctx),
         // Locks are not checked for their order.

@@ -52,6 +52,8 @@ pub struct BareOptions {
     pub node: Option<(String, u32)>,
     /// Whether there are processes that serve the standard streams. Without them the group leader is a dead process.
     pub standard_io: bool,
+    /// Whether ports can be opened: programs, files, descriptors. Only where there are threads (one serves all ports) and on Unix.
+    pub ports: bool,
     /// Folders of beams in search order, trusted.
     pub paths: Vec<PathBuf>,
     /// Worker threads; 0 makes it cooperative: it runs on the thread that waits for its processes.
@@ -95,6 +97,7 @@ impl BareOptions {
             host_native: None,
             node: None,
             standard_io: true,
+            ports: true,
             paths: Vec::new(),
             workers: VmOptions::default().workers,
             door: Arc::new(LiveDoor::new()),
@@ -209,8 +212,15 @@ impl System {
             // A fresh VM has no hook yet.
             let _ = vm.hooks.host_native.set(run);
         }
+        #[cfg(all(unix, feature = "threads"))]
+        if options.ports && options.workers > 0 {
+            let service = beamr_io::ports::OsPorts::default();
+            beamr_vm::port::install(&vm, Arc::new(service));
+        }
         let mut identity = Identity::of_release(vm.tables.release);
-        if let Some(erts) = options.otp.as_ref().and_then(OtpRoot::erts_version) {
+        let erts = options.otp.as_ref().and_then(OtpRoot::erts_version);
+        if let (Some(otp), Some(erts)) = (&options.otp, erts) {
+            otp.set_environment(&*vm.door, &erts);
             identity.erts = erts;
         }
         Identity::set(&vm, identity);
@@ -270,6 +280,11 @@ impl System {
             ("progname".into(), vec!["beamr".into()]),
             ("noshell".into(), Vec::new()),
         ];
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        for (flag, variable) in [("bindir", "BINDIR"), ("home", "HOME")] {
+            let value = vm.door.env(variable.as_bytes()).map(text);
+            flags.extend(value.map(|v| (flag.into(), vec![v])));
+        }
         flags.extend(options.flags);
         let arguments = bare::Arguments {
             flags,

@@ -36,10 +36,7 @@ pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
         };
     }
     if to.is_local_port() {
-        return match w.vm.hooks.port_send.get() {
-            Some(f) => f(ctx, to, message),
-            None => Err(badarg(ctx)),
-        };
+        return crate::port::send(ctx, to, message);
     }
     if to.is_reference() {
         send_to_alias(w, to, message, false);
