@@ -31,7 +31,6 @@ pub struct Tracing<'s> {
 }
 
 /// The list of what is traced; processes that nobody traces pay a word for it.
-#[expect(clippy::box_collection, reason = "see above")]
 pub(crate) type Tracees = Option<Box<Vec<Tracee>>>;
 
 impl Slot {
