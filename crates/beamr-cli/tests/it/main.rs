@@ -10,6 +10,7 @@ mod log;
 mod run;
 mod sched;
 mod targets;
+mod tracing;
 mod usage;
 
 use std::io::Write;
