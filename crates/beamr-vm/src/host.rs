@@ -109,13 +109,13 @@ pub fn begin_host_call(ctx: &mut Ctx, timeout: Option<u64>) -> u64 {
     let w = worker(ctx);
     let slot = slot_of(ctx);
     let o = own(ctx);
-    o.request_id += 1;
-    o.outstanding = Some(Box::new(Outstanding::Waiting(o.request_id)));
+    o.request_id = o.request_id.wrapping_add(1);
+    o.outstanding = Some(Box::new(Outstanding::Waiting(u64::from(o.request_id))));
     if let Some(ms) = timeout {
         timer::stop_receive(w, o);
         timer::start_receive(w, slot.id, o, ms);
     }
-    o.request_id
+    u64::from(o.request_id)
 }
 
 /// Takes back a host call that was begun and is not to be waited for.
@@ -164,6 +164,11 @@ impl Vm {
                 child.trap_exit = spawn.trap_exit;
                 if let Some(p) = parent {
                     child.links.insert(p, 0);
+                }
+            },
+            |child| {
+                if self.trace.traces_new() {
+                    crate::trace::process::inherit(&w, None, child, false);
                 }
             },
         )?;

@@ -22,4 +22,5 @@ pub mod rt;
 pub mod sched;
 pub mod signal;
 pub mod timer;
+pub mod trace;
 pub mod vm;

@@ -240,6 +240,8 @@ pub struct Vm {
     pub registry: Registry,
     /// ets tables.
     pub ets: EtsRegistry,
+    /// Tracing.
+    pub trace: crate::trace::Trace,
     /// The trace control word.
     pub trace_control_word: AtomicU32,
     /// How many servers are being started by those who set [`Hooks::names`].
@@ -416,6 +418,7 @@ impl Vm {
             literals: Literals::default(),
             namespaces: RwLock::new(vec![Arc::new(Namespace::new(0, parts.modules))]),
             ets: EtsRegistry::new(parts.tables.atoms.limit()),
+            trace: crate::trace::Trace::new(&parts.tables),
             trace_control_word: AtomicU32::new(0),
             starting: AtomicU32::new(0),
             waiting: Mutex::default(),
@@ -641,6 +644,11 @@ impl Vm {
             None,
             true,
             |_, _| {},
+            |child| {
+                if self.trace.traces_new() {
+                    crate::trace::process::inherit(&w, None, child, false);
+                }
+            },
         )?;
         Ok(Word::pid(id.number()))
     }

@@ -11,6 +11,7 @@ mod ports;
 mod run;
 mod sched;
 mod targets;
+mod tracing;
 mod usage;
 
 use std::io::Write;

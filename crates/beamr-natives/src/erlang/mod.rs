@@ -18,6 +18,7 @@ pub mod system;
 pub mod tasks;
 pub mod text;
 pub mod time;
+mod trace_calls;
 pub mod tracing;
 pub mod tuples;
 pub mod types;

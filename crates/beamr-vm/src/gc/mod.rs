@@ -250,7 +250,14 @@ pub unsafe fn collect(regs: &mut Regs, need: usize, live: usize) -> Result<(), C
         regs.ctx.fcalls = regs.ctx.fcalls.min(0);
         return Ok(());
     }
+    let traced = head
+        .processes
+        .collection_begins(&regs.ctx, full_is_due(&body.heap), need);
     let report = collect_body(body, &mut owner, &mut regs.x[..live], need, Kind::Auto);
+    if traced {
+        head.processes
+            .collection_ends(&regs.ctx, report.full, report.reclaimed);
+    }
     regs.ctx.fcalls -= report.cost;
     head.processes.collected(&regs.ctx, report.reclaimed);
     if std::mem::take(&mut body.over_limit) {
@@ -535,7 +542,7 @@ fn mature(heap: &Heap) -> usize {
     (heap.high_water as usize - heap.start as usize + left_mature as usize - left as usize) / 8
 }
 
-fn full_is_due(heap: &Heap) -> bool {
+pub(crate) fn full_is_due(heap: &Heap) -> bool {
     if heap.minor_count >= heap.fullsweep_after {
         return true;
     }

@@ -20,6 +20,7 @@ use crate::sched::Worker;
 use crate::sched::online::BLOCKS;
 use crate::signal::handle::{send_down, send_exit};
 use crate::signal::{Batch, ExitKind, Signal, monitor, push_proc, suspend};
+use crate::trace::process::{exited, procs};
 
 /// Signals sent per step of the procedure.
 const CHUNK: usize = 1000;
@@ -126,6 +127,7 @@ pub(crate) fn step(w: &Worker, slot: &Slot, own: &mut Own) -> bool {
     if done {
         // The reason may lie in the body that goes now.
         drop(dying);
+        exited(w, slot);
         finish(slot, own);
     } else {
         own.dying = Some(dying);
@@ -145,8 +147,10 @@ fn start(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) {
         dying.reason = reason.term;
         dying.carried = Some(reason);
     }
+    procs(w, slot, |n| n.exit, &[dying.reason]);
     if let Some(name) = own.name.take() {
         vm.registry.remove(slot.namespace.id, name, slot.pid());
+        procs(w, slot, |n| n.unregister, &[name.word()]);
     }
     if let Some(t) = own.timer.take() {
         vm.workers[t.worker as usize].wheel.cancel(t.handle);
@@ -262,6 +266,7 @@ fn too_late(w: &Worker, slot: &Slot, signal: Signal) {
         }
         Signal::Request(r) => r.reply(w, None),
         Signal::Message(_)
+        | Signal::Letter(_)
         | Signal::AliasMessage(_)
         | Signal::Timeout(_)
         | Signal::Exit(_)

@@ -169,6 +169,7 @@ fn set(ctx: &mut Ctx, flag: Word, value: Word) -> Option<Word> {
         }
         atoms::SENSITIVE => {
             let new = value.as_boolean()?;
+            crate::trace::process::set_sensitive(ctx, new);
             Word::boolean(std::mem::replace(&mut p.sensitive, new))
         }
         atoms::ASYNC_DIST => {

@@ -29,7 +29,7 @@ mod walk;
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use beamr_abi::{Body, Ctx};
 use beamr_sync::{Priority, ProcState, SignalQueue, SlotId, Task, TimerHandle};
@@ -58,6 +58,9 @@ pub struct Slot {
     pub namespace: Arc<Namespace>,
     pub(crate) state: ProcState,
     pub(crate) queue: SignalQueue<Signal>,
+    /// What is traced of it, see [`Slot::tracing`].
+    pub(crate) trace_bits: AtomicU32,
+    pub(crate) tracees: beamr_sync::prim::Mutex<crate::trace::Tracees>,
     pub(crate) priority: AtomicU8,
     /// Who watches the exit from outside, see `exit`.
     pub(crate) watch: AtomicU8,
@@ -90,6 +93,8 @@ impl Slot {
             namespace,
             state,
             queue: SignalQueue::new(),
+            trace_bits: AtomicU32::new(0),
+            tracees: Default::default(),
             priority: AtomicU8::new(own.priority as u8),
             watch: AtomicU8::new(0),
             owns_tables: AtomicBool::new(false),
@@ -295,7 +300,7 @@ pub struct Own {
     pub(crate) timers: Option<Box<crate::timer::OwnTimers>>,
     pub(crate) unlink_id: u64,
     pub(crate) outstanding: Option<Box<Outstanding>>,
-    pub(crate) request_id: u64,
+    pub(crate) request_id: u32,
     /// Bytes of the mailbox that the tenant was charged for.
     pub(crate) charged: usize,
     /// Registered name.

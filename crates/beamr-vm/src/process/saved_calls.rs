@@ -12,6 +12,7 @@ use beamr_abi::Ctx;
 use beamr_term::{Alloc, Atom, Build, Word};
 
 use super::{Process, process, slot_of};
+use crate::trace::flags::SAVES_CALLS;
 
 /// What was noted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +56,7 @@ impl Process {
     /// Begins anew to save `n` calls, or stops (0): the number before. It is in force from when the process is switched in.
     pub(crate) fn save_calls(&mut self, n: usize) -> usize {
         let before = self.saved_calls.as_ref().map_or(0, |s| s.limit);
+        self.slot().tracing().set_bit(SAVES_CALLS, n > 0);
         self.saved_calls = (n > 0).then(|| {
             Box::new(SavedCalls {
                 limit: n,
@@ -86,7 +88,9 @@ pub(crate) fn called(ctx: &Ctx, module: Atom, function: Atom, arity: u32) {
 /// Notes `send`, `receive` or `timeout`.
 #[inline]
 pub(crate) fn event(ctx: &Ctx, what: Atom) {
-    if let Some(s) = &mut process(ctx).saved_calls {
+    if slot_of(ctx).tracing().is_observed()
+        && let Some(s) = &mut process(ctx).saved_calls
+    {
         s.note(Saved::Event(what));
     }
 }

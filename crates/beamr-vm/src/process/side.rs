@@ -6,6 +6,7 @@ use beamr_term::{Atom, Word, atoms};
 use super::{Process, process, slot_of, worker};
 use crate::gc::charged_bytes;
 use crate::rt::{ProcessSide, Uncaught};
+use crate::trace::process::{collection, traces_collections};
 
 /// The answers of this VM's processes. Stateless.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,6 +56,16 @@ impl ProcessSide for VmProcessSide {
     }
     fn collected(&self, ctx: &Ctx, reclaimed: usize) {
         worker(ctx).collected(reclaimed);
+    }
+    fn collection_begins(&self, ctx: &Ctx, full: bool, need: usize) -> bool {
+        let traced = traces_collections(slot_of(ctx));
+        if traced {
+            collection(worker(ctx), process(ctx), full, false, need);
+        }
+        traced
+    }
+    fn collection_ends(&self, ctx: &Ctx, full: bool, reclaimed: usize) {
+        collection(worker(ctx), process(ctx), full, true, reclaimed);
     }
     fn fits(&self, body: &mut Body, bytes: usize) -> bool {
         // SAFETY: as in `visit_roots`.

@@ -19,6 +19,7 @@ use crate::gc::{HeapOptions, heap_bytes, new_heap};
 use crate::native_process::NativeProcess;
 use crate::sched::Worker;
 use crate::signal::monitor::{MonitorOptions, monitor_options};
+use crate::trace::process::{inherit, spawned};
 use crate::vm::Namespace;
 
 /// Options of `spawn_opt` and `spawn_request`.
@@ -273,7 +274,7 @@ fn length(mut list: Word) -> u32 {
     n
 }
 
-/// Makes a process and puts it into the run queue. `prepare` sees the runner's part before the process can run.
+/// Makes a process and puts it into the run queue. `prepare` sees the runner's part before the process can run, `traced` the slot.
 pub(crate) fn make(
     w: &Worker,
     namespace: &Arc<Namespace>,
@@ -283,6 +284,7 @@ pub(crate) fn make(
     parent: Option<ProcId>,
     watched: bool,
     prepare: impl FnOnce(ProcId, &mut Own),
+    traced: impl FnOnce(&Slot),
 ) -> Result<ProcId, SpawnError> {
     let vm = &w.vm;
     if !namespace.process_starts() {
@@ -404,6 +406,7 @@ pub(crate) fn make(
         }
         slot
     };
+    traced(&slot);
     reservation.publish(slot.clone());
     w.enqueue(slot);
     Ok(me)
@@ -451,6 +454,10 @@ pub fn spawn_start(
     let me = slot.proc_id();
     let leader = ctx.body().group_leader;
     let key: Option<RefKey> = options.monitor.map(|_| w.next_ref());
+    let started = match &start {
+        Start::Apply(m, f, a) => (*m, *f, *a),
+        Start::Native(_) => (Word::NIL, Word::NIL, Word::NIL),
+    };
     let options = &SpawnOptions {
         family: match options.family {
             0 => own(ctx).family,
@@ -478,6 +485,12 @@ pub fn spawn_start(
                         name: None,
                     },
                 );
+            }
+        },
+        |child| {
+            if slot.tracing().is_observed() || w.vm.trace.traces_new() {
+                inherit(w, Some(slot), child, options.link);
+                spawned(w, Some(slot), child, started, options.link);
             }
         },
     )?;

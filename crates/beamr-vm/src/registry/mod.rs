@@ -10,6 +10,7 @@ use beamr_term::{Atom, Build, Word, atoms};
 use crate::process::{ProcId, own, slot_of, worker};
 use crate::signal::request::{RequestKind, ask};
 use crate::timer;
+use crate::trace::process::{Tag, procs};
 use crate::vm::Sought;
 
 /// Names to pids (and ports).
@@ -99,6 +100,7 @@ pub fn register(ctx: &mut Ctx, name: Word, pid: Word) -> Result<(), Escape> {
             return Err(because(ctx, atoms::NONE));
         }
         o.name = Some(name);
+        procs(worker(ctx), slot, |n| n.register, &[name.word()]);
         return Ok(());
     }
     let vm = worker(ctx).vm.clone();
@@ -116,7 +118,10 @@ pub fn register(ctx: &mut Ctx, name: Word, pid: Word) -> Result<(), Escape> {
         }))
     })?;
     match answer {
-        Some(Word::TRUE) => Ok(()),
+        Some(Word::TRUE) => {
+            procs_at(ctx, pid, |n| n.register, name);
+            Ok(())
+        }
         Some(cause) => Err(ctx.badarg_because(cause)),
         None => Err(because(ctx, atoms::NOTALIVE)),
     }
@@ -144,10 +149,13 @@ pub fn unregister(ctx: &mut Ctx, name: Word) -> Result<(), Escape> {
         if pid == slot.pid() {
             vm.registry.remove(namespace, name, pid);
             own(ctx).name = None;
+            procs(worker(ctx), slot, |n| n.unregister, &[name.word()]);
             return Ok(());
         }
         // Free at once for everybody; the process forgets it with the question below.
-        vm.registry.remove(namespace, name, pid);
+        if vm.registry.remove(namespace, name, pid) {
+            procs_at(ctx, pid, |n| n.unregister, name);
+        }
         let to = ProcId::local(pid.local_number());
         return ask(ctx, to, |_| {
             RequestKind::Name(Box::new(move |o| {
@@ -161,6 +169,18 @@ pub fn unregister(ctx: &mut Ctx, name: Word) -> Result<(), Escape> {
     }
     let me = slot.proc_id();
     ask(ctx, me, |_| RequestKind::IsAlive).map(|_| ())
+}
+
+/// An event of another process, if that is traced.
+fn procs_at(ctx: &Ctx, pid: Word, tag: Tag, name: Atom) {
+    let w = worker(ctx);
+    let guard = w.participant.pin();
+    if let Some(slot) =
+        w.vm.processes
+            .get(SlotId::from_u64(pid.local_number()), &guard)
+    {
+        procs(w, slot, tag, &[name.word()]);
+    }
 }
 
 /// Whether a process of a name that stands for nothing is being started: the caller looks again in its next slice. When not,

@@ -11,7 +11,7 @@ use crate::process::{
 use crate::registry::look;
 use crate::signal::alias::send_to_alias;
 use crate::signal::handle::{handle_all, take_messages};
-use crate::signal::{Signal, push};
+use crate::signal::{Letter, Signal, push};
 use crate::timer;
 
 #[cold]
@@ -24,14 +24,28 @@ fn badarg(ctx: &mut Ctx) -> Pending {
 /// receiver's VM asks for it).
 pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
     ctx.bump(3);
+    if slot_of(ctx).tracing().is_observed() {
+        observed_send(ctx, to, message);
+    }
+    route(ctx, to, message)
+}
+
+#[cold]
+#[inline(never)]
+fn observed_send(ctx: &mut Ctx, to: Word, message: Word) {
     event(ctx, atoms::SEND);
+    crate::trace::process::sent(ctx, to, message);
+}
+
+#[inline]
+fn route(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
     if to.is_local_pid() {
         return send_local(ctx, to, message);
     }
     let w = worker(ctx);
     if let Some(name) = to.as_atom() {
         return match look(ctx, name)? {
-            Some(id) => send(ctx, id, message),
+            Some(id) => to_named(ctx, id, message),
             None => Err(badarg(ctx)),
         };
     }
@@ -48,7 +62,7 @@ pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
         };
         if node == w.vm.tables.local_node().0 {
             return match look(ctx, name)? {
-                Some(id) => send(ctx, id, message),
+                Some(id) => to_named(ctx, id, message),
                 None => Ok(()),
             };
         }
@@ -58,6 +72,17 @@ pub fn send(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
         return send_remote(ctx, to, message);
     }
     Err(badarg(ctx))
+}
+
+/// To what a name stands for.
+fn to_named(ctx: &mut Ctx, id: Word, message: Word) -> Result<(), Pending> {
+    if id.is_local_pid() {
+        return send_local(ctx, id, message);
+    }
+    match worker(ctx).vm.hooks.port_send.get() {
+        Some(f) if id.is_local_port() => f(ctx, id, message),
+        _ => Err(badarg(ctx)),
+    }
 }
 
 /// As [`send`] for a message that is built already; for processes written in Rust.
@@ -78,7 +103,9 @@ pub fn send_with_priority(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), 
         return send(ctx, to, message);
     }
     ctx.bump(3);
-    event(ctx, atoms::SEND);
+    if slot_of(ctx).tracing().is_observed() {
+        observed_send(ctx, to, message);
+    }
     send_to_alias(worker(ctx), to, message, true);
     Ok(())
 }
@@ -101,8 +128,24 @@ fn send_local(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
         c.into_message()
     };
     let id = beamr_sync::SlotId::from_u64(to.local_number());
-    let _ = push(worker(ctx), id, Signal::Message(m));
+    let w = worker(ctx);
+    let signal = if w.vm.trace.wants_senders() {
+        letter(ctx, m)
+    } else {
+        Signal::Message(m)
+    };
+    let _ = push(w, id, signal);
     Ok(())
+}
+
+/// A message that says more than its term.
+#[cold]
+#[inline(never)]
+fn letter(ctx: &mut Ctx, message: Message) -> Signal {
+    Signal::Letter(Box::new(Letter {
+        from: ctx.self_pid(),
+        message,
+    }))
 }
 
 /// `loop_rec`: the message at the receive position, adopted into the heap, or `None` when there is none.
@@ -238,7 +281,7 @@ pub fn marker_reserve(ctx: &mut Ctx) -> Word {
     let slot = slot_of(ctx);
     if !slot.queue.is_empty() {
         // As far as messages stand in front; a marker before others only costs time.
-        take_messages(slot, o);
+        take_messages(worker(ctx), slot, o);
     }
     Word::fixnum(o.mailbox.reserve() as i64)
 }

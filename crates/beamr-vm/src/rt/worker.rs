@@ -196,6 +196,15 @@ pub trait ProcessSide: Send + Sync {
     fn collected(&self, ctx: &Ctx, reclaimed: usize) {
         let _ = (ctx, reclaimed);
     }
+    /// A collection of the running process for so many words begins; true when it is traced.
+    fn collection_begins(&self, ctx: &Ctx, full: bool, need: usize) -> bool {
+        let _ = (ctx, full, need);
+        false
+    }
+    /// A collection that is traced has ended.
+    fn collection_ends(&self, ctx: &Ctx, full: bool, reclaimed: usize) {
+        let _ = (ctx, full, reclaimed);
+    }
     /// Whether the tenant's budget would hold if the process's heap had so many bytes.
     fn fits(&self, body: &mut Body, bytes: usize) -> bool {
         let _ = (body, bytes);

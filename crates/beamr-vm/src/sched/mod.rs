@@ -41,6 +41,7 @@ use beamr_term::{Atom, BinaryCount, Word, atoms};
 use crate::gc::{self, Kind};
 use crate::process::{Process, RefKey, Runnable, Slot};
 use crate::rt::{ProcessSide, WorkerCode};
+use crate::trace::process::{collection, traces_collections};
 use crate::vm::Vm;
 
 pub(crate) use turn::Turn;
@@ -172,8 +173,16 @@ impl Worker {
         let side: Arc<dyn ProcessSide> = self.vm.side.clone();
         let mut owner: &dyn ProcessSide = &*side;
         let kind = if major { Kind::Full } else { Kind::Auto };
+        let traced = traces_collections(process.slot());
+        if traced {
+            let full = major || gc::full_is_due(&process.body.heap);
+            collection(self, process, full, false, 0);
+        }
         // SAFETY: the caller is the runner and has the body; saved registers are in `args`.
         let report = unsafe { gc::collect_body(&mut process.body, &mut owner, &mut [], 0, kind) };
+        if traced {
+            collection(self, process, report.full, true, report.reclaimed);
+        }
         self.collected(report.reclaimed);
     }
     /// Points a context to a process that is switched in.

@@ -21,7 +21,12 @@ use crate::rt::ProcessSide;
 use crate::signal::RequestKind;
 use crate::signal::handle::handle_all;
 use crate::timer::{TICK, TimerEvent, fire_due};
+use crate::trace::flags::{RUNNING, RUNNING_PROCS};
+use crate::trace::process as trace;
 use crate::vm::Vm;
+
+/// Flags that trace when a process is switched in and out.
+const SCHEDULED: u32 = RUNNING | RUNNING_PROCS;
 
 /// Messages that are taken over for one reduction.
 const MESSAGES_PER_REDUCTION: usize = 16;
@@ -187,6 +192,8 @@ impl Turn {
         let worker = &*self.worker.clone();
         let mut snap = slot.state.begin_run();
         let mut ready = snap.is_ready();
+        // Whether somebody was told that it is scheduled in.
+        let mut inside = false;
         loop {
             // SAFETY: from `begin_run` to the end of the run this thread is the runner; no reference from an
             // earlier round is used any more.
@@ -205,6 +212,11 @@ impl Turn {
                     exit::begin(own, Some(process));
                     continue;
                 }
+            }
+            if slot.tracing().on(SCHEDULED) && !inside && !body.is_null() {
+                inside = true;
+                // SAFETY: the runner has the body.
+                trace::scheduled(worker, slot, unsafe { &*body }, |n| n.r#in);
             }
             // Everything, also plain messages: a sender that finds the queue not empty does not notify, so
             // nothing that was announced before this run may be left in it when the run ends.
@@ -242,6 +254,7 @@ impl Turn {
                 continue;
             }
             if snap.is_blocked() {
+                scheduled_out(worker, slot, body, &mut inside);
                 let end = if ready || own.woke {
                     slot.state.end_run_yield()
                 } else {
@@ -270,6 +283,7 @@ impl Turn {
                     }
                     worker.hibernate(process);
                 }
+                scheduled_out(worker, slot, body, &mut inside);
                 match slot.state.end_run_wait() {
                     EndRun::Parked => return After::Gone,
                     EndRun::Enqueue => return After::Again,
@@ -281,6 +295,7 @@ impl Turn {
                 }
             }
             if self.regs.ctx.fcalls <= 0 {
+                scheduled_out(worker, slot, body, &mut inside);
                 return after(slot.state.end_run_yield());
             }
             // SAFETY: not blocked: the body is there.
@@ -305,6 +320,7 @@ impl Turn {
                     if !unsafe { slot.own() }.deferred.is_empty() {
                         self.answer(slot, snap, true);
                     }
+                    scheduled_out(worker, slot, body, &mut inside);
                     return after(slot.state.end_run_yield());
                 }
                 Stop::Waiting => {
@@ -325,6 +341,7 @@ impl Turn {
                     exit::begin(own, unsafe { body.as_mut() });
                 }
                 Stop::Dirty(entry) => {
+                    scheduled_out(worker, slot, body, &mut inside);
                     if self.dirty(slot, body, entry) {
                         return After::Gone;
                     }
@@ -535,6 +552,15 @@ fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
         text.or_else(|| p.downcast_ref::<String>().cloned())
             .unwrap_or_default()
     })
+}
+
+/// The process goes out, if somebody was told that it came in. The caller is the runner and has the body, if it is there.
+#[inline]
+fn scheduled_out(w: &Worker, slot: &Slot, body: *mut Process, inside: &mut bool) {
+    if std::mem::take(inside) && !body.is_null() {
+        // SAFETY: see above.
+        trace::scheduled(w, slot, unsafe { &*body }, |n| n.out);
+    }
 }
 
 fn after(end: EndRun) -> After {

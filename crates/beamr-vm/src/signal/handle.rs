@@ -13,6 +13,8 @@ use crate::process::{
     TimeoutState,
 };
 use crate::sched::Worker;
+use crate::trace::flags::RECEIVE;
+use crate::trace::process as trace;
 
 /// Fetches and handles all signals of the process, in order. True when one of them ends it: what came after it stays
 /// for the exit procedure.
@@ -41,13 +43,16 @@ pub(crate) fn handle_all(w: &Worker, slot: &Slot, own: &mut Own) -> bool {
 }
 
 /// Moves fetched messages into the mailbox as far as no other signal stands before them. For who must not be ended.
-pub(crate) fn take_messages(slot: &Slot, own: &mut Own) {
+pub(crate) fn take_messages(w: &Worker, slot: &Slot, own: &mut Own) {
     if own.middle.is_some() || own.dying.is_some() {
         return;
     }
     let mut batch = slot.queue.fetch();
     while let Some(node) = batch.next_node() {
-        if matches!(node.value, Signal::Message(_)) {
+        if let Signal::Message(m) = &node.value {
+            if slot.tracing().on(RECEIVE) {
+                trace::received(w, slot, m.term, Word::NIL);
+            }
             own.mailbox.push(node);
             own.woke = true;
         } else {
@@ -66,13 +71,24 @@ struct Handler<'a> {
 
 impl Handler<'_> {
     fn signal(&mut self, node: Box<Node<Signal>>) {
-        if matches!(node.value, Signal::Message(_)) {
+        if let Signal::Message(m) = &node.value {
+            if self.slot.tracing().on(RECEIVE) {
+                trace::received(self.w, self.slot, m.term, Word::NIL);
+            }
             self.own.mailbox.push(node);
             self.own.woke = true;
             return;
         }
         match node.into_value() {
             Signal::Message(_) | Signal::Wake => self.own.woke = true,
+            Signal::Letter(l) => {
+                if self.slot.tracing().on(RECEIVE) {
+                    trace::received(self.w, self.slot, l.message.term, l.from);
+                }
+                let node = Node::new(Signal::Message(l.message));
+                self.own.mailbox.push(node);
+                self.own.woke = true;
+            }
             Signal::AliasMessage(m) => self.alias_message(*m),
             Signal::Timeout(id) => {
                 if self.own.timer_id == id && self.own.timeout == TimeoutState::Running {
@@ -85,12 +101,14 @@ impl Handler<'_> {
             Signal::Link(from) => {
                 if !self.own.links.contains(from) {
                     self.own.links.insert(from, 0);
+                    trace::procs_of(self.w, self.slot, |n| n.getting_linked, from);
                 }
             }
             Signal::Unlink(u) => {
                 let (from, id) = *u;
                 if self.own.links.get(from) == Some(&0) {
                     self.own.links.remove(from);
+                    trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, from);
                 }
                 let ack = Signal::UnlinkAck(Box::new((self.slot.proc_id(), id)));
                 let _ = push_proc(self.w, from, ack);
@@ -125,6 +143,9 @@ impl Handler<'_> {
     }
 
     fn message(&mut self, message: Carried, priority: bool) {
+        if self.slot.tracing().on(RECEIVE) {
+            trace::received(self.w, self.slot, message.term, Word::NIL);
+        }
         let node = Node::new(Signal::Message(message.into_message()));
         if priority {
             self.own.mailbox.push_priority(node);
@@ -180,6 +201,7 @@ impl Handler<'_> {
             ExitKind::Link => match self.own.links.get(e.from) {
                 Some(0) => {
                     self.own.links.remove(e.from);
+                    trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, e.from);
                 }
                 // Not linked any more, or an unlink is on its way: the link is down for this process.
                 _ => return,
@@ -187,6 +209,7 @@ impl Handler<'_> {
             ExitKind::NoLink => match self.own.links.get(e.from) {
                 Some(0) => {
                     self.own.links.remove(e.from);
+                    trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, e.from);
                 }
                 Some(_) => return,
                 None => return,

@@ -13,6 +13,7 @@ use super::alias::alias_owner;
 use super::handle::{handle_all, send_exit};
 use super::{ExitKind, ExitSignal, Signal, push_proc};
 use crate::process::{Carried, ProcId, RefKey, own, slot_of, worker};
+use crate::trace::process::{inherit_by_link, procs};
 
 /// Handles all signals that have arrived at the running process. `Err` when one of them ended it.
 ///
@@ -30,6 +31,7 @@ pub fn link(ctx: &mut Ctx, to: Word) -> Result<(), Escape> {
     let Some(other) = ProcId::of(to) else {
         return Err(ctx.badarg());
     };
+    procs(worker(ctx), slot_of(ctx), |n| n.link, &[to]);
     let me = slot_of(ctx).proc_id();
     if other == me {
         return Ok(());
@@ -42,6 +44,7 @@ pub fn link(ctx: &mut Ctx, to: Word) -> Result<(), Escape> {
         }
     }
     let w = worker(ctx);
+    inherit_by_link(w, slot_of(ctx), to);
     if push_proc(w, other, Signal::Link(me)).is_ok() {
         return Ok(());
     }
@@ -78,6 +81,7 @@ pub fn unlink(ctx: &mut Ctx, to: Word) -> Result<(), Escape> {
     let Some(other) = ProcId::of(to) else {
         return Err(ctx.badarg());
     };
+    procs(worker(ctx), slot_of(ctx), |n| n.unlink, &[to]);
     let me = slot_of(ctx).proc_id();
     let o = own(ctx);
     let next = o.unlink_id + 1;

@@ -93,11 +93,22 @@ pub struct AliasMessage {
     pub message: Carried,
 }
 
+/// A message with more than its term.
+#[derive(Debug)]
+pub struct Letter {
+    /// Who sent it: a local pid.
+    pub from: beamr_term::Word,
+    /// The message.
+    pub message: Message,
+}
+
 /// What one process does to another.
 #[derive(Debug)]
 pub enum Signal {
     /// A message.
     Message(Message),
+    /// A message that says who sent it.
+    Letter(Box<Letter>),
     /// A message by alias.
     AliasMessage(Box<AliasMessage>),
     /// The receive timer with this number is over.

@@ -198,7 +198,7 @@ pub fn demonitor(ctx: &mut Ctx, reference: Word, flush: bool) -> Result<bool, Es
         p.monitors.remove(key);
     }
     if flush && !found {
-        take_messages(slot_of(ctx), o);
+        take_messages(worker(ctx), slot_of(ctx), o);
         let mut done = false;
         o.mailbox.remove_where(|m| {
             let is_it = !done

@@ -149,8 +149,8 @@ pub fn ask(
     let o = own(ctx);
     match o.outstanding.take() {
         None => {
-            o.request_id += 1;
-            let id = o.request_id;
+            o.request_id = o.request_id.wrapping_add(1);
+            let id = u64::from(o.request_id);
             let kind = question(ctx);
             let from = Some(slot_of(ctx).proc_id());
             let request = Signal::Request(Box::new(Request { from, id, kind }));
