@@ -79,10 +79,7 @@ fn to_named(ctx: &mut Ctx, id: Word, message: Word) -> Result<(), Pending> {
     if id.is_local_pid() {
         return send_local(ctx, id, message);
     }
-    match worker(ctx).vm.hooks.port_send.get() {
-        Some(f) if id.is_local_port() => f(ctx, id, message),
-        _ => Err(badarg(ctx)),
-    }
+    crate::port::send(ctx, id, message)
 }
 
 /// As [`send`] for a message that is built already; for processes written in Rust.
