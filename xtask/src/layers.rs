@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "beamr-natives",
         &["beamr-file", "beamr-term", "beamr-abi", "beamr-vm"],
     ),
+    ("beamr-io", &["beamr-vm"]),
     (
         "beamr",
         &[
@@ -28,6 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "beamr-abi",
             "beamr-vm",
             "beamr-interp",
+            "beamr-io",
             "beamr-natives",
         ],
     ),

@@ -10,7 +10,7 @@ use beamr_abi::{
 };
 use beamr_term::bits::BitsView;
 use beamr_term::copy::{CopyMode, Copying};
-use beamr_term::header::{REF_ALIAS, REF_MAGIC};
+use beamr_term::header::{EXTERNAL_REF, REF_ALIAS, REF_MAGIC};
 use beamr_term::{Build, Subtag, Word, atoms, hash};
 use beamr_vm::door::Stream;
 use beamr_vm::process::info::InfoItem;
@@ -48,9 +48,15 @@ fn object(w: Word, release: u16) -> (usize, std::ops::Range<usize>) {
         }
         // Keys are a term of their own.
         Subtag::FlatMap => (n + 2, 1..n + 1),
+        // As `erts_debug:size/1` counts what `map_hashmap_children/1` and `term_type/1` tell of every node.
         Subtag::HashMap => (n, 3..n + 1),
         Subtag::Record => (3 * n + 6, 2..n + 1),
-        Subtag::External => (if n > 4 { n } else { 4 }, 1..1),
+        // Numbers of a reference go two to a word, after how many there are.
+        Subtag::External if w.field(3) == EXTERNAL_REF => {
+            let numbers = w.field(4) as usize;
+            (3 + (numbers + 1).div_ceil(2), 1..1)
+        }
+        Subtag::External => (4, 1..1),
         Subtag::Reserved => (n + 1, 1..1),
     }
 }
@@ -75,10 +81,10 @@ fn bits(w: Word, release: u16) -> usize {
 /// The size of a term; shared parts count once when `seen` is given.
 fn size(ctx: &mut Ctx, term: Word, mut seen: Option<HashSet<u64>>) -> usize {
     let release = ctx.tables().release.0;
-    let mut todo = vec![(term, true)];
+    let mut todo = vec![term];
     let mut words = 0;
     let mut steps = 0usize;
-    while let Some((w, top)) = todo.pop() {
+    while let Some(w) = todo.pop() {
         steps += 1;
         if w.is_immediate() || w.is_none() {
             continue;
@@ -91,22 +97,13 @@ fn size(ctx: &mut Ctx, term: Word, mut seen: Option<HashSet<u64>>) -> usize {
         }
         if let Some((h, t)) = w.as_cons() {
             words += 2;
-            todo.push((t, true));
-            todo.push((h, true));
+            todo.push(t);
+            todo.push(h);
             continue;
         }
         let (n, terms) = object(w, release);
         words += n;
-        if top && w.subtag() == Some(Subtag::HashMap) {
-            // The root says how many pairs there are.
-            words += 1;
-        }
-        let below = w.subtag() != Some(Subtag::HashMap);
-        for i in terms {
-            let f = w.term_field(i);
-            let node = !below && f.subtag() == Some(Subtag::HashMap);
-            todo.push((f, !node));
-        }
+        todo.extend(terms.map(|i| w.term_field(i)));
     }
     ctx.bump(cost(steps));
     words
@@ -124,7 +121,7 @@ fn size_shared_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
 }
 /// `copy_shared(Term)`, `copy_shared(Term, Literals)`.
 fn copy_shared(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    Ok(Copying::new(args[0], CopyMode::All).make(ctx))
+    Ok(Copying::sharing(args[0], CopyMode::All).make(ctx))
 }
 /// `same(A, B)`: one and the same object.
 fn same_2(_: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
@@ -316,12 +313,45 @@ fn get_internal_state_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         }
         Some("stack_check") => Ok(Word::fixnum(vm_of(ctx).options.thread_stack as i64)),
         Some("force_heap_frags") => Ok(Word::FALSE),
-        Some("nbalance" | "check_io_debug" | "max_atom_out_cache_index") => Ok(Word::fixnum(0)),
-        Some("monitoring_nodes" | "node_and_dist_references") => Ok(Word::NIL),
+        // Descriptors with errors, those in use, those that drivers chose, events of drivers.
+        Some("check_io_debug") => {
+            let n = vm_of(ctx).hooks.ports.get().map_or(0, |p| p.watched());
+            let [none, n] = [Word::fixnum(0), Word::fixnum(n as i64)];
+            Ok(ctx.tuple(&[none, n, n, none]))
+        }
+        Some("nbalance" | "max_atom_out_cache_index") => Ok(Word::fixnum(0)),
+        Some("monitoring_nodes") => Ok(Word::NIL),
+        Some("node_and_dist_references") => node_and_dist_references(ctx),
+        // Locks are not checked for their order.
+        Some("lc_graph") => Ok(atoms::NOTSUP.word()),
         Some("check_no_empty_boxed_non_literal_on_heap") => Ok(atoms::OK.word()),
         Some("min_unique_monotonic_integer" | "min_unique_integer") => Ok(ctx.integer(i64::MIN)),
         _ => Err(ctx.badarg()),
     }
+}
+
+/// `{{node_references, Nodes}, {dist_references, Channels}}`, each `{Identity, References, [{Who, [{How, Number}]}]}`. An entry of a
+/// node stays in the table once it was named, and that is the one reference counted; channels there are none.
+fn node_and_dist_references(ctx: &mut Ctx) -> Result<Word, Escape> {
+    let mut nodes = vec![ctx.tables().local_node()];
+    let others = ctx.tables().known_nodes();
+    nodes.extend(others.iter().map(|n| (n.name, n.creation)));
+    let (system, table) = (ctx.atom("system")?, ctx.atom("table")?);
+    let mut list = Word::NIL;
+    for (name, creation) in nodes {
+        let how = ctx.tuple(&[table, Word::fixnum(1)]);
+        let how = ctx.list([how]);
+        let who = ctx.tuple(&[system, how]);
+        let who = ctx.list([who]);
+        let node = ctx.tuple(&[name.word(), Word::fixnum(i64::from(creation))]);
+        let entry = ctx.tuple(&[node, Word::fixnum(1), who]);
+        list = ctx.cons(entry, list);
+    }
+    let tag = ctx.atom("node_references")?;
+    let nodes = ctx.tuple(&[tag, list]);
+    let tag = ctx.atom("dist_references")?;
+    let channels = ctx.tuple(&[tag, Word::NIL]);
+    Ok(ctx.tuple(&[nodes, channels]))
 }
 
 /// What `processes/0` costs: min_start_reds, tab_chunks, tab_chunks_size, tab_indices_per_red, free_term_proc_reds,
@@ -485,6 +515,13 @@ fn term_type_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             Some(Subtag::Export) => "export",
             Some(Subtag::FlatMap) => "flatmap",
             Some(Subtag::HashMap) => "hashmap",
+            // Before 27 bits that do not fill bytes were a part of something.
+            Some(Subtag::HeapBits | Subtag::RefcBits)
+                if ctx.tables().release.0 < 27
+                    && BitsView::of(w).is_some_and(|v| v.bit_size % 8 != 0) =>
+            {
+                "sub_binary"
+            }
             Some(Subtag::HeapBits) => "heap_binary",
             Some(Subtag::RefcBits) => "refc_binary",
             Some(Subtag::SubBits | Subtag::Match) => "sub_binary",

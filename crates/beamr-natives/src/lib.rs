@@ -50,6 +50,7 @@ pub const TABLES: &[&[NativeEntry]] = &[
     erlang::nodes::TABLE,
     erlang::numbers::TABLE,
     erlang::packets::TABLE,
+    erlang::ports::TABLE,
     erlang::process::TABLE,
     erlang::system::TABLE,
     erlang::tasks::TABLE,

@@ -69,7 +69,7 @@ fn store(ctx: &mut Ctx, key: Word, value: Word, existing: Existing) -> Result<Wo
     let at = slot_key(ctx, key);
     let t = terms(ctx);
     let tables = ctx.tables();
-    let copies = [key, value].map(|t| Copying::new(t, CopyMode::All));
+    let copies = [key, value].map(|t| Copying::sharing(t, CopyMode::All));
     let words: usize = copies.iter().map(Copying::words).sum();
     let mut gone = None;
     let mut guard = t.0.write().unwrap_or_else(|e| e.into_inner());

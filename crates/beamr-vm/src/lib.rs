@@ -15,6 +15,7 @@ pub mod machine;
 pub mod match_spec;
 pub mod namespace;
 pub mod native_process;
+pub mod port;
 pub mod process;
 pub mod registry;
 pub mod rt;

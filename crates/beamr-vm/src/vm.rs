@@ -13,7 +13,7 @@ use beamr_sync::{Domain, IdleSet, RunQueue, SharedWheel, SlotId, SlotTable};
 use beamr_term::{Atom, Tables, Word, atoms};
 
 use crate::code::{CodeServer, LoadError, ModuleTable};
-use crate::door::Door;
+use crate::door::{Door, PortService};
 use crate::engine::Engine;
 use crate::ets::EtsRegistry;
 use crate::literals::Literals;
@@ -139,9 +139,9 @@ pub(crate) struct WorkerShared {
     pub stats: WorkerStats,
 }
 
-/// Sends to a port or another node, on behalf of the running process.
+/// Sends to another node, on behalf of the running process.
 pub type SendHook = Box<dyn Fn(&mut Ctx, Word, Word) -> Result<(), Pending> + Send + Sync>;
-/// Takes signals other than messages to ports or other nodes; gives them back when the receiver is dead or not reachable.
+/// Takes signals other than messages to other nodes; gives them back when the receiver is dead or not reachable.
 pub type SignalHook = Box<dyn Fn(&Worker, ProcId, Signal) -> Result<(), Signal> + Send + Sync>;
 /// Gets what would go to the logger when there is none: `{log, Level, Format, Args, Metadata}`.
 pub type LogHook = Box<dyn Fn(Word, &Tables) + Send + Sync>;
@@ -196,14 +196,12 @@ pub type HaltHook = Box<dyn Fn(&Halt, bool) + Send + Sync>;
 pub struct Hooks {
     /// `erlang:halt`. Without it (and when it returns) the VM stops running processes, and its host is told.
     pub halt: OnceLock<HaltHook>,
-    /// `Port ! Message`.
-    pub port_send: OnceLock<SendHook>,
+    /// Opens ports. Without it they are refused.
+    pub ports: OnceLock<Arc<dyn PortService>>,
     /// `RemotePid ! Message`, `{Name, Node} ! Message`.
     pub remote_send: OnceLock<SendHook>,
     /// Remarks for the host ([`Vm::note`]).
     pub note: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
-    /// Links, monitors and exits to ports.
-    pub port_signal: OnceLock<SignalHook>,
     /// Links, monitors and exits to processes of other nodes.
     pub remote_signal: OnceLock<SignalHook>,
     /// Reports without a logger.
@@ -609,6 +607,10 @@ impl Vm {
     pub fn process_table_bytes(&self) -> usize {
         self.processes.bytes()
     }
+    /// Bytes of what a VM has once, and each of its workers.
+    pub fn fixed_bytes(&self) -> usize {
+        size_of::<Vm>() + self.options.workers.max(1) * size_of::<(Worker, WorkerStats)>()
+    }
     /// How many processes may live.
     pub fn process_limit(&self) -> usize {
         self.processes.limit()
@@ -705,10 +707,6 @@ impl Vm {
             let live = all.filter(|(_, s)| !s.state.snapshot().is_exiting());
             live.map(|(id, _)| Word::pid(id.as_u64())).collect()
         })
-    }
-    /// Registers a process of the first namespace from outside, before others can know it. False when the name is taken.
-    pub fn name_process(&self, pid: Word, name: Atom) -> bool {
-        self.registry.insert(0, name, pid)
     }
     /// What a name of the first namespace stands for.
     pub fn whereis(&self, name: Atom) -> Option<Word> {
@@ -826,6 +824,9 @@ impl Vm {
         self.threads.join();
         self.exits.wake();
         self.dirty.join();
+        if let Some(ports) = self.hooks.ports.get() {
+            ports.shutdown();
+        }
         drop(
             self.cooperative
                 .lock()

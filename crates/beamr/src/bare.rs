@@ -111,6 +111,22 @@ pub(crate) fn init(
     }))
 }
 
+/// What stands for OTP's `erts_literal_area_collector`: the VM frees literal areas by itself, this process tells whether it is at it.
+pub(crate) fn literal_area_collector(vm: &Arc<Vm>) -> Box<dyn NativeProcess> {
+    let vm = Arc::downgrade(vm);
+    Box::new(Server(move |ctx: &mut Ctx, m: Word| {
+        let Some([what, reference, from]) = m.as_tuple() else {
+            return;
+        };
+        if name(ctx, *what) == Some("get_status") && (from.is_pid() || from.is_reference()) {
+            let works = vm.upgrade().is_some_and(|vm| vm.gives_up_literals());
+            let status = atom(ctx, if works { "working" } else { "idle" });
+            let reply = ctx.tuple(&[*reference, status]);
+            let _ = rt::send(ctx, *from, reply);
+        }
+    }))
+}
+
 /// How `init:stop/1` ends the system; `init:restart/0` ends a bare one.
 fn halt(how: Word) -> Halt {
     let Some([_, status]) = how.as_tuple() else {

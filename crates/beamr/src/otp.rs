@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use beamr_term::Release;
+use beamr_vm::door::Door;
 
 /// An installed OTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +64,29 @@ impl OtpRoot {
             .collect();
         found.sort();
         found.pop()
+    }
+    /// Puts into the environment of a VM what OTP's starter does: programs of OTP are found there (`inet_gethost`), and scripts look for
+    /// these variables.
+    pub(crate) fn set_environment(&self, door: &dyn Door, erts: &str) {
+        let root = self.path.as_os_str().as_encoded_bytes();
+        let below = |part: &str| [root, b"/", part.as_bytes()].concat();
+        let binaries = below(&format!("erts-{erts}/bin"));
+        let mut path = [&binaries[..], b":", &below("bin")].concat();
+        if let Some(before) = door.env(b"PATH") {
+            path.push(b':');
+            path.extend(before);
+        }
+        let variables: [(&[u8], &[u8]); 5] = [
+            (b"PATH", &path),
+            (b"BINDIR", &binaries),
+            (b"ROOTDIR", root),
+            (b"EMU", b"beam"),
+            (b"PROGNAME", b"beamr"),
+        ];
+        for (name, value) in variables {
+            // A folder whose name the environment cannot hold is not found there.
+            let _ = door.set_env(name, Some(value));
+        }
     }
     /// The root given, else `$BEAMR_OTP_ROOT` (as `environment` has it), else that of the `erl` on `path_variable`.
     pub fn find(

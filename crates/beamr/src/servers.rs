@@ -108,7 +108,8 @@ const SERVERS: &[(&str, &[Call])] = &[
             }),
         ],
     ),
-    ("timer_server", &[call("timer", "start_link", nothing)]),
+    // Names and addresses of machines; resolved by OTP's program behind a port.
+    ("inet_db", &[call("inet_db", "start_link", nothing)]),
     ("kernel_refc", &[call("kernel_refc", "start_link", nothing)]),
     // Libraries add children to these two; they have none of their own.
     (
@@ -134,7 +135,15 @@ const SERVERS: &[(&str, &[Call])] = &[
 ];
 
 /// Tables that belong to servers of other names.
-const TABLES: &[(&str, &str)] = &[("ac_tab", "application_controller")];
+const TABLES: &[(&str, &str)] = &[
+    ("ac_tab", "application_controller"),
+    ("inet_cache", "inet_db"),
+    ("inet_hosts_byaddr", "inet_db"),
+    ("inet_hosts_byname", "inet_db"),
+    ("inet_hosts_file_byaddr", "inet_db"),
+    ("inet_hosts_file_byname", "inet_db"),
+    ("inet_sockets", "inet_db"),
+];
 
 /// Parameters of the application `kernel`.
 const ENVIRONMENT: &[(&str, Value)] = &[

@@ -52,6 +52,8 @@ pub struct BareOptions {
     pub node: Option<(String, u32)>,
     /// Whether there are processes that serve the standard streams. Without them the group leader is a dead process.
     pub standard_io: bool,
+    /// Whether ports can be opened: programs, files, descriptors. Only where there are threads (one serves all ports) and on Unix.
+    pub ports: bool,
     /// Folders of beams in search order, trusted.
     pub paths: Vec<PathBuf>,
     /// Worker threads; 0 makes it cooperative: it runs on the thread that waits for its processes.
@@ -95,6 +97,7 @@ impl BareOptions {
             host_native: None,
             node: None,
             standard_io: true,
+            ports: true,
             paths: Vec::new(),
             workers: VmOptions::default().workers,
             door: Arc::new(LiveDoor::new()),
@@ -209,8 +212,15 @@ impl System {
             // A fresh VM has no hook yet.
             let _ = vm.hooks.host_native.set(run);
         }
+        #[cfg(all(unix, feature = "threads"))]
+        if options.ports && options.workers > 0 {
+            let service = beamr_io::ports::OsPorts::default();
+            beamr_vm::port::install(&vm, Arc::new(service));
+        }
         let mut identity = Identity::of_release(vm.tables.release);
-        if let Some(erts) = options.otp.as_ref().and_then(OtpRoot::erts_version) {
+        let erts = options.otp.as_ref().and_then(OtpRoot::erts_version);
+        if let (Some(otp), Some(erts)) = (&options.otp, erts) {
+            otp.set_environment(&*vm.door, &erts);
             identity.erts = erts;
         }
         Identity::set(&vm, identity);
@@ -219,12 +229,10 @@ impl System {
         }
         let start = |server: Box<dyn NativeProcess>, name| -> Result<Word, SystemError> {
             let spawn = SpawnOptions {
-                watched: false,
+                name: Some(name),
                 ..SpawnOptions::default()
             };
-            let pid = vm.spawn(&vm.default_namespace(), Start::Native(server), &spawn, None)?;
-            vm.name_process(pid, name);
-            Ok(pid)
+            Ok(vm.spawn(&vm.default_namespace(), Start::Native(server), &spawn, None)?)
         };
         let (user, standard_error) = if options.standard_io {
             let mut io = IoServer::new(&vm, Stream::Out, true);
@@ -272,19 +280,31 @@ impl System {
             ("progname".into(), vec!["beamr".into()]),
             ("noshell".into(), Vec::new()),
         ];
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        for (flag, variable) in [("bindir", "BINDIR"), ("home", "HOME")] {
+            let value = vm.door.env(variable.as_bytes()).map(text);
+            flags.extend(value.map(|v| (flag.into(), vec![v])));
+        }
         flags.extend(options.flags);
         let arguments = bare::Arguments {
             flags,
             plain: options.arguments,
         };
         let init = bare::init(&vm, arguments, servers.clone(), ending.clone());
-        let pid = vm.spawn(
-            &vm.default_namespace(),
-            Start::Native(init),
-            &SpawnOptions::default(),
-            Some(user),
-        )?;
-        vm.name_process(pid, vm.tables.atoms.intern("init")?);
+        let intern = |text| vm.tables.atoms.intern(text);
+        let start = |server, name, shown_call| {
+            let spawn = SpawnOptions {
+                name,
+                shown_call: Some(shown_call),
+                ..SpawnOptions::default()
+            };
+            let namespace = vm.default_namespace();
+            vm.spawn(&namespace, Start::Native(server), &spawn, Some(user))
+        };
+        let call = (intern("erl_init")?, atoms::START, 2);
+        start(init, Some(atoms::INIT), call)?;
+        let call = (intern("erts_literal_area_collector")?, atoms::START, 0);
+        start(bare::literal_area_collector(&vm), None, call)?;
         // Crashes go to the hook until OTP's logger has made itself the system's.
         vm.set_system_logger(vm.tables.atoms.intern("set_later")?.word());
         let weak = Arc::downgrade(&vm);

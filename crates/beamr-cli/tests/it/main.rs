@@ -7,6 +7,7 @@ mod expressions;
 mod files;
 mod io;
 mod log;
+mod ports;
 mod run;
 mod sched;
 mod targets;

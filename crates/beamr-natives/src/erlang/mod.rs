@@ -12,6 +12,7 @@ pub mod lists;
 pub mod nodes;
 pub mod numbers;
 pub mod packets;
+pub mod ports;
 pub mod process;
 pub mod system;
 pub mod tasks;

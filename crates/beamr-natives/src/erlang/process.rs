@@ -4,7 +4,7 @@ use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending, Release
 use beamr_term::{Build, Word, atoms};
 use beamr_vm::process::info::{self, InfoItem};
 use beamr_vm::process::spawn::{self, OptionError, RequestOptions, SpawnOptions};
-use beamr_vm::process::{AliasMode, ProcId, flags};
+use beamr_vm::process::{AliasMode, flags};
 use beamr_vm::signal::{self, monitor::Monitored};
 use beamr_vm::{registry, rt};
 
@@ -127,8 +127,7 @@ fn send_exit(ctx: &mut Ctx, args: &[Word], priority: bool) -> Result<Word, Escap
 fn monitored(ctx: &mut Ctx, kind: Word, item: Word) -> Result<Monitored, Escape> {
     let what = match kind.as_atom() {
         Some(atoms::PROCESS) => signal::monitor::monitored_process(ctx, item),
-        Some(atoms::PORT) if item.is_local_port() => ProcId::of(item).map(Monitored::Port),
-        Some(atoms::PORT) => item.as_atom().map(Monitored::Name),
+        Some(atoms::PORT) => beamr_vm::port::monitored(item),
         Some(atoms::TIME_OFFSET)
             if item
                 .as_atom()
@@ -265,11 +264,6 @@ fn registered_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
 /// `self()`.
 fn self_0(ctx: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
     Ok(ctx.self_pid())
-}
-
-/// `ports()`: there are none.
-fn ports_0(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
-    Ok(Word::NIL)
 }
 
 /// `processes()`.
@@ -669,7 +663,6 @@ pub const TABLE: &[NativeEntry] = &[
     row("whereis", 1, whereis_1),
     row("registered", 0, registered_0),
     row("self", 0, self_0),
-    row("ports", 0, ports_0),
     row("processes", 0, processes_0),
     row("is_process_alive", 1, is_process_alive_1),
     row("group_leader", 0, group_leader_0),

@@ -261,6 +261,7 @@ struct Areas {
     export_table: i64,
     code: i64,
     process_table: i64,
+    fixed: i64,
 }
 
 impl Areas {
@@ -278,9 +279,10 @@ impl Areas {
                 .map(|i| (i.image.emitted.end - i.image.emitted.start + i.image.file_size) as i64)
                 .sum(),
             process_table: vm.process_table_bytes() as i64,
+            fixed: vm.fixed_bytes() as i64,
         }
     }
-    fn rows(&self) -> [(&'static str, i64); 9] {
+    fn rows(&self) -> [(&'static str, i64); 10] {
         [
             ("atom_table", self.atom_table),
             ("module_table", 0),
@@ -289,6 +291,7 @@ impl Areas {
             ("fun_table", 0),
             ("loaded_code", self.code),
             ("process_table", self.process_table),
+            ("static", self.fixed),
             ("ets_misc", 0),
             ("external_alloc", 0),
         ]
@@ -296,6 +299,33 @@ impl Areas {
     fn total(&self) -> i64 {
         self.atom_space + self.rows().iter().map(|r| r.1).sum::<i64>()
     }
+}
+
+/// `system_info(check_io)`: the one poll set, that of ports.
+fn check_io(ctx: &mut Ctx, watched: usize) -> Result<Word, Escape> {
+    let (set, poll) = (ctx.atom("erts_poll")?, ctx.atom("poll")?);
+    let size = Word::fixnum(watched as i64);
+    let bytes = Word::fixnum(watched as i64 * 8);
+    let mut all = Vec::new();
+    for (item, value) in [
+        ("name", set),
+        ("primary", poll),
+        ("kernel_poll", Word::FALSE),
+        ("memory_size", bytes),
+        ("total_poll_set_size", size),
+        ("lazy_updates", Word::FALSE),
+        ("pending_updates", Word::fixnum(0)),
+        ("batch_updates", Word::TRUE),
+        ("concurrent_updates", Word::TRUE),
+        ("fallback", Word::FALSE),
+        ("active_fds", Word::fixnum(0)),
+        // It is started with the first port.
+        ("poll_threads", Word::fixnum(1)),
+    ] {
+        all.push(pair(ctx, item, value)?);
+    }
+    let set = ctx.list(all);
+    Ok(ctx.list([set]))
 }
 
 fn memory_info(ctx: &mut Ctx, reference: Word, allocators: Word) -> Result<Word, Escape> {
@@ -321,6 +351,10 @@ fn memory_info(ctx: &mut Ctx, reference: Word, allocators: Word) -> Result<Word,
             "ets_alloc" => ets,
             "binary_alloc" => binaries,
             "ll_alloc" => areas,
+            "fix_alloc" => {
+                let (n, each) = vm_of(ctx).message_timers();
+                (n * each) as i64
+            }
             _ => 0,
         };
         let size = ctx.integer(size);
@@ -589,8 +623,8 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "message_queue_data" => Ok(atoms::ON_HEAP.word()),
         "process_count" => int(vm.process_count() as i64),
         "process_limit" => int(vm.process_limit() as i64),
-        "port_count" => int(0),
-        "port_limit" => int(65536),
+        "port_count" => int(beamr_vm::port::Ports::of(&vm).count() as i64),
+        "port_limit" => int(beamr_vm::port::PORT_LIMIT as i64),
         "atom_count" => int(i64::from(vm.tables.atoms.len())),
         "atom_limit" => int(i64::from(vm.tables.atoms.limit())),
         "ets_limit" => int(8192),
@@ -599,10 +633,13 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
         "dist_ctrl"
         | "taints"
         | "emu_args"
-        | "check_io"
         | "reader_groups_map"
         | "decentralized_counter_groups_map"
         | "compile_info" => Ok(Word::NIL),
+        "check_io" => match vm.hooks.ports.get() {
+            Some(ports) => check_io(ctx, ports.watched()),
+            None => Ok(Word::NIL),
+        },
         "allocator" => {
             let glibc = ctx.atom("undefined")?;
             Ok(ctx.tuple(&[glibc, Word::NIL, Word::NIL, Word::NIL]))

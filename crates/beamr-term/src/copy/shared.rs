@@ -46,6 +46,20 @@ impl Copying {
         }
         c
     }
+    /// Looks through a term whose sharing is to be kept whatever its size.
+    pub fn sharing(term: Word, mode: CopyMode) -> Copying {
+        let mode = mode.settled();
+        let mut c = Copying {
+            term,
+            mode,
+            words: 0,
+            shared: None,
+        };
+        if !term.is_immediate() {
+            c.survey();
+        }
+        c
+    }
     /// Words that the copy takes.
     #[inline]
     pub fn words(&self) -> usize {

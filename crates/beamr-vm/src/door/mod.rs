@@ -21,8 +21,8 @@ use std::time::Duration;
 pub use files::{Files, NoFiles};
 pub use live::LiveDoor;
 pub use services::{
-    Disabled, Distribution, IoOp, IoResult, PortDriver, PortRequest, PortService, PortSink, Ring,
-    ServiceError,
+    Disabled, Distribution, IoOp, IoResult, PortDriver, PortOptions, PortRequest, PortService,
+    PortSink, Ring, ServiceError,
 };
 
 /// A standard stream.

@@ -53,7 +53,9 @@ pub enum PortRequest {
     SpawnExecutable {
         /// The file.
         file: Vec<u8>,
-        /// `arg0` and the arguments.
+        /// `arg0`, when it is not the file.
+        arg0: Option<Vec<u8>>,
+        /// The arguments.
         args: Vec<Vec<u8>>,
         /// Options.
         options: PortOptions,
@@ -62,6 +64,13 @@ pub enum PortRequest {
     Driver {
         /// Its name and arguments.
         command: Vec<u8>,
+        /// Options.
+        options: PortOptions,
+    },
+    /// A file.
+    File {
+        /// Its path.
+        path: Vec<u8>,
         /// Options.
         options: PortOptions,
     },
@@ -81,8 +90,10 @@ pub enum PortRequest {
 pub struct PortOptions {
     /// Working directory.
     pub cd: Option<Vec<u8>>,
-    /// Environment of the program.
+    /// Environment of the program, whole.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Descriptors 3 and 4 instead of 0 and 1.
+    pub other_descriptors: bool,
     /// Only read from it.
     pub input_only: bool,
     /// Only write to it.
@@ -119,7 +130,9 @@ pub trait PortDriver: Send {
     fn control(&mut self, operation: u32, data: &[u8]) -> Result<Vec<u8>, ServiceError>;
     /// The number of the OS process, if there is one.
     fn os_pid(&self) -> Option<u32>;
-    /// Closes it; no event comes afterwards.
+    /// Bytes that are queued.
+    fn queued(&self) -> usize;
+    /// Closes it: what is queued is still written, no event is told any more.
     fn close(&mut self);
 }
 
@@ -131,6 +144,8 @@ pub trait PortService: Send + Sync {
         request: &PortRequest,
         sink: Arc<dyn PortSink>,
     ) -> Result<Box<dyn PortDriver>, ServiceError>;
+    /// How many descriptors it watches.
+    fn watched(&self) -> usize;
     /// Ends the service.
     fn shutdown(&self) {}
 }
@@ -230,6 +245,9 @@ impl Disabled {
 }
 
 impl PortService for Disabled {
+    fn watched(&self) -> usize {
+        0
+    }
     fn open(
         &self,
         _: &PortRequest,

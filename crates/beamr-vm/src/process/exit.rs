@@ -641,10 +641,16 @@ pub(crate) fn log(
         );
         f.tuple(&[atoms::LOG.word(), level.word(), format, args, meta])
     });
+    let named = || w.vm.registry.whereis(slot.namespace.id, atoms::LOGGER);
     let logger = match w.vm.system_logger() {
         to if to == atoms::UNDEFINED.word() => return,
-        to if to == atoms::LOGGER.word() => w.vm.registry.whereis(slot.namespace.id, atoms::LOGGER),
-        pid => Some(pid).filter(|p| p.is_local_pid() && w.vm.is_alive(*p)),
+        to if to == atoms::LOGGER.word() => named(),
+        pid if pid.is_local_pid() && !w.vm.is_alive(pid) => {
+            // From now on the process of the name is told, as in OTP.
+            w.vm.set_system_logger(atoms::LOGGER.word());
+            named()
+        }
+        pid => Some(pid).filter(|p| p.is_local_pid()),
     };
     match logger {
         Some(pid) if pid != slot.pid() => {

@@ -27,6 +27,13 @@ impl ProcId {
             number,
         }
     }
+    /// A local port by its number.
+    pub const fn local_port(number: u64) -> ProcId {
+        ProcId {
+            node: LOCAL_PORT,
+            number,
+        }
+    }
     /// The identity of a pid or local port term.
     pub fn of(word: Word) -> Option<ProcId> {
         if word.is_local_pid() {

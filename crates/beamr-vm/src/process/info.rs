@@ -384,6 +384,11 @@ impl<A: Alloc> Builder<'_, A> {
                     let port = p.build(tables, self.heap);
                     [atoms::PORT.word(), port]
                 }
+                MonitorTarget::PortName(_, name) => {
+                    let node = tables.local_node().0;
+                    let name = self.heap.tuple(&[name.word(), node.word()]);
+                    [atoms::PORT.word(), name]
+                }
                 MonitorTarget::Name(_, name) => {
                     let node = tables.local_node().0.word();
                     let t = self.heap.tuple(&[name.word(), node]);

@@ -175,6 +175,8 @@ pub enum MonitorTarget {
     RemoteName(Atom, Atom),
     /// A port.
     Port(ProcId),
+    /// A port by name, which `'DOWN'` carries; `None` when nobody has the name.
+    PortName(Option<ProcId>, Atom),
     /// `time_offset`.
     TimeOffset,
 }

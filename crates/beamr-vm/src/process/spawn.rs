@@ -50,6 +50,10 @@ pub struct SpawnOptions {
     /// A number that a process gives to those it spawns: who is of the family of a starter of servers is not kept waiting for them
     /// ([`Hooks::names`](crate::vm::Hooks::names)). 0 stands for the spawner's; no Erlang option.
     pub family: u32,
+    /// A name that it has from the first moment on, if it is free; no Erlang option.
+    pub name: Option<Atom>,
+    /// What `process_info(P, initial_call)` shows of a process written in Rust; no Erlang option.
+    pub shown_call: Option<(Atom, Atom, u32)>,
 }
 
 /// What `spawn_request` answers.
@@ -348,7 +352,12 @@ pub(crate) fn make(
                 length(a),
             );
         }
-        Start::Native(handler) => o.native = Some(handler),
+        Start::Native(handler) => {
+            o.native = Some(handler);
+            if let Some(call) = options.shown_call {
+                o.initial_call = call;
+            }
+        }
     }
     let group_leader = copy_term(group_leader, &mut heap);
     let mut body = Box::new(Process {
@@ -383,6 +392,9 @@ pub(crate) fn make(
     body.charged = bytes;
     namespace.charge_memory(bytes);
     prepare(me, &mut o);
+    o.name = options
+        .name
+        .filter(|n| vm.registry.insert(namespace.id, *n, Word::pid(id.as_u64())));
     let body: *mut Process = Box::into_raw(body);
     // SAFETY: fresh from a box; nobody else knows it before the slot is published.
     let slot = unsafe {

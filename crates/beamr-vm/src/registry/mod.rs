@@ -77,6 +77,15 @@ pub fn register(ctx: &mut Ctx, name: Word, pid: Word) -> Result<(), Escape> {
     let Some(name) = name.as_atom().filter(|n| *n != atoms::UNDEFINED) else {
         return Err(because(ctx, atoms::NONE));
     };
+    if pid.is_local_port() {
+        let vm = worker(ctx).vm.clone();
+        return match crate::port::find(ctx, pid) {
+            Some(port) if port.register(&vm, name) => Ok(()),
+            Some(port) if port.registered().is_some() => Err(because(ctx, atoms::REGISTERED_NAME)),
+            Some(_) => Err(because(ctx, atoms::NONE)),
+            None => Err(because(ctx, atoms::NOTALIVE)),
+        };
+    }
     let Some(to) = ProcId::of(pid).filter(|p| p.is_local_pid()) else {
         return Err(because(ctx, atoms::NONE));
     };
@@ -130,6 +139,13 @@ pub fn unregister(ctx: &mut Ctx, name: Word) -> Result<(), Escape> {
         let Some(pid) = vm.registry.whereis(namespace, name) else {
             return Err(ctx.badarg());
         };
+        if pid.is_local_port() {
+            match crate::port::find(ctx, pid) {
+                Some(port) => port.unregister(&vm, name),
+                None => drop(vm.registry.remove(namespace, name, pid)),
+            }
+            return Ok(());
+        }
         if pid == slot.pid() {
             vm.registry.remove(namespace, name, pid);
             own(ctx).name = None;

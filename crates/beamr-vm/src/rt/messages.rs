@@ -50,10 +50,7 @@ fn route(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
         };
     }
     if to.is_local_port() {
-        return match w.vm.hooks.port_send.get() {
-            Some(f) => f(ctx, to, message),
-            None => Err(badarg(ctx)),
-        };
+        return crate::port::send(ctx, to, message);
     }
     if to.is_reference() {
         send_to_alias(w, to, message, false);
@@ -82,10 +79,7 @@ fn to_named(ctx: &mut Ctx, id: Word, message: Word) -> Result<(), Pending> {
     if id.is_local_pid() {
         return send_local(ctx, id, message);
     }
-    match worker(ctx).vm.hooks.port_send.get() {
-        Some(f) if id.is_local_port() => f(ctx, id, message),
-        _ => Err(badarg(ctx)),
-    }
+    crate::port::send(ctx, id, message)
 }
 
 /// As [`send`] for a message that is built already; for processes written in Rust.

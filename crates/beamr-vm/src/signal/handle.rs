@@ -269,6 +269,10 @@ impl Handler<'_> {
             let (kind, object) = match monitor.target {
                 MonitorTarget::Process(p) => (atoms::PROCESS, p.build(tables, f)),
                 MonitorTarget::Port(p) => (atoms::PORT, p.build(tables, f)),
+                MonitorTarget::PortName(_, name) => {
+                    let node = tables.local_node().0.word();
+                    (atoms::PORT, f.tuple(&[name.word(), node]))
+                }
                 MonitorTarget::Name(_, name) => {
                     let node = tables.local_node().0.word();
                     (atoms::PROCESS, f.tuple(&[name.word(), node]))

@@ -166,20 +166,17 @@ pub(crate) fn push(w: &Worker, to: SlotId, signal: Signal) -> Result<(), Signal>
     }
 }
 
-/// Sends a signal to any process or port. What goes to ports and other nodes goes through the VM's hooks; without them it
+/// Sends a signal to any process or port. What goes to other nodes goes through the VM's hook; without it it
 /// comes back, as from the dead. For parts of the system that are no processes (ports, channels of the distribution): they
 /// call it with a worker of their own ([`Vm::guest`](crate::vm::Vm::guest)).
 pub fn push_proc(w: &Worker, to: ProcId, signal: Signal) -> Result<(), Signal> {
     if let Some(id) = to.slot() {
         return push(w, id, signal);
     }
-    let hooks = &w.vm.hooks;
-    let hook = if to.is_local_port() {
-        hooks.port_signal.get()
-    } else {
-        hooks.remote_signal.get()
-    };
-    match hook {
+    if to.is_local_port() {
+        return crate::port::signal(w, to, signal);
+    }
+    match w.vm.hooks.remote_signal.get() {
         Some(f) => f(w, to, signal),
         None => Err(signal),
     }

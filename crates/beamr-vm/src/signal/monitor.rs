@@ -32,6 +32,8 @@ pub enum Monitored {
     RemoteName(Atom, Atom),
     /// `port`.
     Port(ProcId),
+    /// `port` by name.
+    PortName(Atom),
     /// `time_offset`.
     TimeOffset,
 }
@@ -105,6 +107,11 @@ pub fn monitor(ctx: &mut Ctx, what: Monitored, options: MonitorOptions) -> Word 
                 None,
             ),
         },
+        Monitored::PortName(n) => {
+            let found = w.vm.registry.whereis(slot.namespace.id, n);
+            let port = found.and_then(ProcId::of).filter(|p| p.is_local_port());
+            (MonitorTarget::PortName(port, n), port, Some(n))
+        }
         Monitored::RemoteName(n, node) => (MonitorTarget::RemoteName(n, node), None, None),
         Monitored::TimeOffset => (MonitorTarget::TimeOffset, None, None),
     };
@@ -155,7 +162,10 @@ pub fn monitor(ctx: &mut Ctx, what: Monitored, options: MonitorOptions) -> Word 
 pub(crate) fn tell_demonitor(w: &Worker, target: MonitorTarget, key: RefKey) {
     let to = match target {
         MonitorTarget::Process(p) | MonitorTarget::Name(p, _) | MonitorTarget::Port(p) => p,
-        MonitorTarget::RemoteName(..) | MonitorTarget::TimeOffset => return,
+        MonitorTarget::PortName(Some(p), _) => p,
+        MonitorTarget::PortName(None, _)
+        | MonitorTarget::RemoteName(..)
+        | MonitorTarget::TimeOffset => return,
     };
     let _ = push_proc(w, to, Signal::Demonitor(key));
 }

@@ -296,6 +296,7 @@ impl SchedulerBuilder {
         };
         options.granted = self.granted.unwrap_or(Capabilities::ALL);
         options.standard_io = services.standard_io;
+        options.ports = services.ports;
         let creation = self.config.creation.unwrap_or(0);
         options.node = self.config.node_name.clone().map(|n| (n, creation));
         if let Some(registry) = &self.natives {

@@ -34,6 +34,7 @@ pub struct SchedulerServices {
     dirty_cpu: Choice,
     dirty_io: Choice,
     standard_io: Choice,
+    ports: Choice,
     absent: Option<&'static str>,
 }
 
@@ -62,6 +63,7 @@ pub(super) struct Resolved {
     pub dirty_cpu: Option<usize>,
     pub dirty_io: Option<usize>,
     pub standard_io: bool,
+    pub ports: bool,
 }
 
 impl SchedulerServices {
@@ -75,6 +77,7 @@ impl SchedulerServices {
             dirty_cpu: Choice::Disabled,
             dirty_io: Choice::Disabled,
             standard_io: Choice::Disabled,
+            ports: Choice::Disabled,
             absent: None,
         }
     }
@@ -108,6 +111,16 @@ impl SchedulerServices {
         self.standard_io = Choice::Owned(0);
         self
     }
+    /// No ports: `open_port/2` fails with `notsup`.
+    pub fn disable_ports(mut self) -> Self {
+        self.ports = Choice::Disabled;
+        self
+    }
+    /// Ports, served by a thread of this VM that starts with the first of them.
+    pub fn owned_ports(mut self) -> Self {
+        self.ports = Choice::Owned(1);
+        self
+    }
     /// Distribution, which is not there yet: building fails and says so.
     pub fn owned_distribution(mut self) -> Self {
         self.absent = Some("distribution");
@@ -136,6 +149,10 @@ impl SchedulerServices {
         if let Some(service) = self.absent {
             return Err(WithServicesError::Absent { service });
         }
+        let threads = cfg!(all(unix, feature = "threads")) && !cooperative;
+        if self.ports != Choice::Disabled && self.ports != Choice::FromConfig && !threads {
+            return Err(WithServicesError::NoThreads { service: "ports" });
+        }
         let pool = |choice, configured: Option<usize>, default, service| match choice {
             Choice::Disabled => Ok(None),
             Choice::Owned(0) => Err(WithServicesError::NoThreads { service }),
@@ -163,6 +180,7 @@ impl SchedulerServices {
                 "dirty-io",
             )?,
             standard_io: self.standard_io != Choice::Disabled,
+            ports: threads && self.ports != Choice::Disabled,
         })
     }
 }
@@ -222,6 +240,16 @@ impl Scheduler {
             pool("dirty-cpu", r.dirty_cpu, "cpu"),
             pool("dirty-io", r.dirty_io, "io"),
             no_threads("standard-io", r.standard_io),
+            ServiceInventoryEntry {
+                configured: usize::from(r.ports),
+                actual: usize::from(r.ports),
+                thread_names: if r.ports {
+                    vec!["beamr-ports".into()]
+                } else {
+                    Vec::new()
+                },
+                ..no_threads("ports", r.ports)
+            },
             no_threads("generic-io-ring", false),
             no_threads("distribution", false),
             no_threads("readiness", false),
