@@ -396,6 +396,8 @@ pub struct Process {
     pub sensitive: bool,
     /// `process_flag(save_calls, N)`.
     pub(crate) saved_calls: Option<Box<saved_calls::SavedCalls>>,
+    /// Time of traced calls.
+    pub(crate) timed: Option<Box<crate::trace::calls::Timed>>,
     /// `process_flag(async_dist, true)`.
     pub async_dist: bool,
     /// `erts_internal:ets_super_user(true)`: protections of ets tables do not hold for it.

@@ -369,6 +369,7 @@ pub(crate) fn make(
         max_heap,
         sensitive: false,
         saved_calls: None,
+        timed: None,
         async_dist: false,
         ets_super_user: false,
         charged: 0,

@@ -10,7 +10,7 @@ use super::tracee::{Tracee, is_alive, with_slot};
 use crate::door::Stream;
 use crate::match_spec::{Action, TraceHost};
 use crate::process::Slot;
-use crate::rt::{Frame, stack_frames};
+use crate::rt::{Frame, caller_frames};
 use crate::sched::Worker;
 
 /// Does the actions of one event of one process.
@@ -20,8 +20,6 @@ pub(crate) struct Host<'a> {
     tracee: &'a Tracee,
     /// The process, where it is stopped in the event.
     body: Option<&'a Body>,
-    /// The frames behind the called function begin here.
-    call: bool,
     /// `{return_trace}` was done.
     pub return_trace: bool,
     /// `{exception_trace}` was done.
@@ -35,7 +33,6 @@ impl<'a> Host<'a> {
             slot,
             tracee,
             body: None,
-            call: false,
             return_trace: false,
             exception_trace: false,
         }
@@ -48,11 +45,8 @@ impl<'a> Host<'a> {
         let Some(body) = self.body else {
             return Vec::new();
         };
-        let skip = usize::from(!self.call);
         // SAFETY: the process is stopped in the event.
-        let mut all = unsafe { stack_frames(&self.w.vm.server, body, depth.saturating_add(skip)) };
-        all.drain(..skip.min(all.len()));
-        all
+        unsafe { caller_frames(&self.w.vm.server, body, depth) }
     }
     /// A flag list: the flags, or `None` when one is unknown. `{tracer, T}` gives the tracer.
     fn flags(&self, list: Word) -> Option<(u32, Word)> {

@@ -43,6 +43,7 @@ impl Engine for PaperEngine {
             }
         }
         Ok(Emitted {
+            native_calls: Vec::new(),
             start: base as usize,
             end: at(module.code.len()),
             labels,

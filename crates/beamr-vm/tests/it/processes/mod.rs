@@ -41,6 +41,7 @@ impl Engine for NoEngine {
     }
     fn emit(&self, module: &Lowered) -> Result<Emitted, EngineError> {
         Ok(Emitted {
+            native_calls: Vec::new(),
             start: 0,
             end: 0,
             labels: vec![std::ptr::null(); module.label_count as usize + 1],
