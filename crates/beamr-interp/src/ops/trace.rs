@@ -37,10 +37,15 @@ handlers! {
     fn native_rerouted[L: Leave](m) {
         let ip = m.ip;
         m.fc -= 1;
-        L::leave(&mut m, 5, 4);
+        let mut tail = None;
+        if L::BODY {
+            L::leave(&mut m, 5, 4);
+        } else {
+            tail = Some(m.half(5));
+        }
         m.save();
         let native = &*(m.word(2) as usize as *const beamr_abi::NativeEntry);
-        let t = rt::rerouted(m.regs(), ip, native);
+        let t = rt::rerouted(m.regs(), ip, native, tail);
         if t.pos.is_null() {
             return m.stop(crate::machine::STOP_EXITED);
         }

@@ -307,8 +307,8 @@ fn trace_info(ctx: &mut Ctx, s: &Arc<Session>, what: Word, item: Word) -> Result
         _ => return Err(ctx.badarg()),
     };
     let (mask, tracer) = match name(ctx, what) {
-        Some("new" | "new_processes") => s.of_new(false),
-        Some("new_ports") => s.of_new(true),
+        Some("new" | "new_processes") => w.vm.trace.of_new(w, s, false),
+        Some("new_ports") => w.vm.trace.of_new(w, s, true),
         _ if what.is_local_pid() => match beamr_vm::trace::traced(w, s, what) {
             Some(found) => found,
             None => return Ok(atoms::UNDEFINED.word()),

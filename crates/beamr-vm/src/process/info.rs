@@ -257,7 +257,7 @@ impl<A: Alloc> Builder<'_, A> {
                     self.term(l)
                 }
             }
-            InfoItem::LastCalls => match &self.process.saved_calls {
+            InfoItem::LastCalls => match self.process.saved_calls() {
                 Some(s) => s.list(self.heap),
                 None => Word::FALSE,
             },

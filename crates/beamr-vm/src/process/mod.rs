@@ -394,10 +394,8 @@ pub struct Process {
     pub max_heap: MaxHeap,
     /// `process_flag(sensitive, true)`.
     pub sensitive: bool,
-    /// `process_flag(save_calls, N)`.
-    pub(crate) saved_calls: Option<Box<saved_calls::SavedCalls>>,
-    /// Time of traced calls.
-    pub(crate) timed: Option<Box<crate::trace::calls::Timed>>,
+    /// What few processes have: what is noted of its calls.
+    pub(crate) watched: Option<Box<Watched>>,
     /// `process_flag(async_dist, true)`.
     pub async_dist: bool,
     /// `erts_internal:ets_super_user(true)`: protections of ets tables do not hold for it.
@@ -416,6 +414,15 @@ pub struct Process {
     pub(crate) mailbox_away: Option<Box<Mailbox>>,
     /// Why it ended, in its own heap, until the exit procedure took it.
     pub(crate) ended: Option<Box<exit::Ended>>,
+}
+
+/// What is noted of the calls of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    /// `process_flag(save_calls, N)`.
+    pub saved_calls: Option<saved_calls::SavedCalls>,
+    /// Time of traced calls.
+    pub timed: Option<crate::trace::calls::Timed>,
 }
 
 // SAFETY: a process's terms live in its own blocks; it moves between threads as a whole.
@@ -464,6 +471,15 @@ impl Process {
             m.append(&mut own.mailbox);
             own.mailbox = *m;
         }
+    }
+    /// What is noted of its calls, from now on.
+    pub(crate) fn watched(&mut self) -> &mut Watched {
+        self.watched.get_or_insert_default()
+    }
+    /// The calls that it saves, if it does.
+    #[inline]
+    pub(crate) fn saved_calls(&mut self) -> Option<&mut saved_calls::SavedCalls> {
+        self.watched.as_mut()?.saved_calls.as_mut()
     }
     /// Its slot.
     #[inline]

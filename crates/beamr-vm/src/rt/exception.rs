@@ -259,12 +259,10 @@ unsafe fn raw_trace(
             };
             // The frame is that of `ip`, or, when a stub runs the native, that of the nearest return address.
             let first = here.or_else(|| {
-                let mut p = ctx.body().heap.stop;
-                let end = ctx.body().heap.end;
-                while p < end && *p & 3 != PRIMARY_HEADER {
-                    p = p.add(1);
-                }
-                (p < end).then(|| Word::fixnum(*p as i64 - 1))
+                let traced = position(&WorkerCode::of(ctx).server);
+                let mut first = None;
+                gather(&*ctx.body, traced, 0, 1, |at| first = Some(at));
+                first
             });
             previous = ip as usize;
             if let Some(first) = first {
@@ -304,7 +302,15 @@ unsafe fn gather(
     let mut p = body.heap.stop;
     while p < body.heap.end && left > 0 {
         let w = *p as usize;
-        if w as u64 & 3 == PRIMARY_HEADER && w != previous && w != 0 && w != traced && !is_stub(w) {
+        if w == traced {
+            if let Some(at) = calls::stands_for(p.add(1)) {
+                give(Word::fixnum(at as i64));
+                left -= 1;
+            }
+            p = p.add(calls::FRAME);
+            continue;
+        }
+        if w as u64 & 3 == PRIMARY_HEADER && w != previous && w != 0 && !is_stub(w) {
             previous = w;
             give(Word::fixnum(w as i64 - 1));
             left -= 1;

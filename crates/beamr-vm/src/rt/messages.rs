@@ -13,6 +13,7 @@ use crate::signal::alias::send_to_alias;
 use crate::signal::handle::{handle_all, take_messages};
 use crate::signal::{Letter, Signal, push};
 use crate::timer;
+use crate::trace::flags::RECEIVE;
 
 #[cold]
 fn badarg(ctx: &mut Ctx) -> Pending {
@@ -273,6 +274,9 @@ pub fn wait_timeout(ctx: &mut Ctx, timeout: Word) -> WaitOutcome {
 /// `timeout`: behind an expired wait; resets the receive position and timer.
 pub fn timeout(ctx: &mut Ctx) {
     event(ctx, atoms::TIMEOUT);
+    if slot_of(ctx).tracing().on(RECEIVE) {
+        crate::trace::process::timed_out(worker(ctx), slot_of(ctx));
+    }
     let o = own(ctx);
     o.mailbox.reset();
     timer::stop_receive(worker(ctx), o);

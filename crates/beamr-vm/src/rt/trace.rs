@@ -52,13 +52,24 @@ pub unsafe fn detour(regs: &mut Regs, ip: CodePos, export: ExportId, arity: usiz
     }
 }
 
-/// A native that has a breakpoint somewhere is called by an instruction: gives where to go on. The return address is on the stack.
+/// A native that has a breakpoint somewhere is called by an instruction: gives where to go on. For a body call the return address is on the
+/// stack; for a tail call the frame of the caller, of `tail` slots, still is there.
 ///
 /// # Safety
 /// As [`breakpoint`].
 #[cold]
-pub unsafe fn rerouted(regs: &mut Regs, ip: CodePos, native: &'static NativeEntry) -> Target {
+pub unsafe fn rerouted(
+    regs: &mut Regs,
+    ip: CodePos,
+    native: &'static NativeEntry,
+    tail: Option<usize>,
+) -> Target {
     let arity = usize::from(native.arity);
+    if let Some(slots) = tail
+        && let Err(pos) = calls::tail_call(regs, ip, slots, arity)
+    {
+        return Target { pos, live: 0 };
+    }
     let head = WorkerCode::of(&regs.ctx);
     let tables = regs.ctx.tables();
     let name = head.names.get(native, &tables.atoms);

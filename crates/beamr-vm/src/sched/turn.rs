@@ -422,7 +422,7 @@ impl Turn {
         let before = self.regs.ctx.fcalls;
         self.worker.switch_in(&mut self.regs.ctx, slot, body);
         // SAFETY: the runner has the body.
-        if unsafe { (*body).timed.is_some() } {
+        if unsafe { (*body).watched.is_some() } {
             // SAFETY: as above.
             calls::switched(&self.worker, unsafe { &mut *body }, false);
         }
@@ -475,7 +475,7 @@ impl Turn {
             self.verify(unsafe { &mut *body });
         }
         // SAFETY: the runner has the body.
-        if unsafe { (*body).timed.is_some() } {
+        if unsafe { (*body).watched.is_some() } {
             // SAFETY: as above.
             calls::switched(&self.worker, unsafe { &mut *body }, true);
         }

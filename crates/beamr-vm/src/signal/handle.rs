@@ -186,6 +186,7 @@ impl Handler<'_> {
 
     fn exit(&mut self, e: ExitSignal) {
         let mut priority = false;
+        let mut unlinked = false;
         if let Some(key) = e.alias {
             match self.through_alias(key) {
                 Some(may) => priority = may && e.priority,
@@ -201,7 +202,7 @@ impl Handler<'_> {
             ExitKind::Link => match self.own.links.get(e.from) {
                 Some(0) => {
                     self.own.links.remove(e.from);
-                    trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, e.from);
+                    unlinked = true;
                 }
                 // Not linked any more, or an unlink is on its way: the link is down for this process.
                 _ => return,
@@ -209,7 +210,7 @@ impl Handler<'_> {
             ExitKind::NoLink => match self.own.links.get(e.from) {
                 Some(0) => {
                     self.own.links.remove(e.from);
-                    trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, e.from);
+                    unlinked = true;
                 }
                 Some(_) => return,
                 None => return,
@@ -228,6 +229,11 @@ impl Handler<'_> {
         let by_exit2 = matches!(e.kind, ExitKind::Exit2 | ExitKind::Host);
         if by_exit2 && reason == atoms::KILL.word() {
             return self.die(Carried::immediate(atoms::KILLED));
+        }
+        let stays =
+            self.own.trap_exit || (reason == atoms::NORMAL.word() && e.from != self.slot.proc_id());
+        if stays && unlinked {
+            trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, e.from);
         }
         if self.own.trap_exit {
             let tables = &self.w.vm.tables;

@@ -71,39 +71,36 @@ impl<'a> Host<'a> {
             None => who.is_local_pid().then_some(who),
         }
     }
-    /// Changes what is traced of a process for this session, as `trace(Off, On)`.
+    /// Changes what is traced of a process for this session, as `trace(Off, On)`: with the tracer of the process that the event is of,
+    /// unless another is named. When that is nobody, nothing of the other is traced any more.
     fn change(&self, who: Word, off: u32, on: u32, tracer: Word) -> bool {
         let session = &self.tracee.session;
+        let own = || {
+            self.slot
+                .tracing()
+                .of(session)
+                .map_or(Word::NIL, |t| t.tracer)
+        };
+        let tracer = if tracer.is_nil() { own() } else { tracer };
+        let dead = !tracer.is_nil() && !is_alive(self.w, tracer);
         let change = |slot: &Slot| {
-            let now = slot.tracing().of(session);
-            let tracer = match (&now, tracer.is_nil()) {
-                (_, false) => tracer,
-                // Who is traced stays with its tracer; another gets that of the process that the event is of.
-                (Some(t), true) if is_alive(self.w, t.tracer) => t.tracer,
-                _ => self.tracee.tracer,
-            };
-            match now {
-                Some(t) => {
-                    let mask = t.flags & !off | on;
-                    slot.tracing().inherit(
-                        &Tracee {
-                            tracer,
-                            ..t.clone()
-                        },
-                        mask,
-                    );
-                }
-                None if on != 0 => {
-                    slot.tracing().set(self.w, session, true, on, tracer);
-                }
-                None => {}
+            if tracer.is_nil() || dead {
+                slot.tracing().forget(session);
+                return;
             }
+            let now = slot.tracing().of(session).map_or(0, |t| t.flags);
+            let t = Tracee {
+                session: session.clone(),
+                flags: 0,
+                tracer,
+            };
+            slot.tracing().inherit(&t, now & !off | on);
         };
         if who == self.slot.pid() {
             change(self.slot);
-            return true;
+            return !dead;
         }
-        with_slot(self.w, who, change).is_some()
+        with_slot(self.w, who, change).is_some() && !dead
     }
     fn trace(&self, args: &[Word]) -> Word {
         let (who, off, on) = match args {
@@ -111,11 +108,12 @@ impl<'a> Host<'a> {
             [who, off, on] => (self.process_of(*who), off, on),
             _ => return atoms::EXIT_UPPER.word(),
         };
-        let (Some(who), Some((off, _)), Some((on, tracer))) =
+        let (Some(who), Some((off, first)), Some((on, second))) =
             (who, self.flags(*off), self.flags(*on))
         else {
             return Word::FALSE;
         };
+        let tracer = if second.is_nil() { first } else { second };
         Word::boolean(self.change(who, off, on, tracer))
     }
     fn one_flag(&self, args: &[Word], on: bool) -> Word {

@@ -36,7 +36,7 @@ use std::sync::{Arc, RwLock};
 use beamr_abi::NativeEntry;
 use beamr_sync::breakpoints::{BreakTable, Found};
 use beamr_sync::prim::Mutex;
-use beamr_term::{Atom, ExportId, Word};
+use beamr_term::{Atom, ExportId, Word, atoms};
 
 use super::spec::Spec;
 use super::tracee::Session;
@@ -305,9 +305,13 @@ impl Point {
         entries.retain(|e| f(&e.session, e.namespace));
         entries.is_empty()
     }
-    /// A meta tracer has died.
+    /// A meta tracer has died: there is nobody to tell any more.
     pub(super) fn forget_meta(&self, session: &Arc<Session>, namespace: u32) {
-        self.change(session, namespace, |w| w.meta = None);
+        self.change(session, namespace, |w| {
+            if let Some(m) = &mut w.meta {
+                m.tracer = Word::NIL;
+            }
+        });
     }
 }
 
@@ -530,6 +534,11 @@ impl Breaks {
         let mut n = 0;
         for (f, a, _) in &l.exports {
             if !target.names(*f, *a) || is_native(*f, *a) {
+                continue;
+            }
+            if (l.module, *f, *a) == (atoms::ERLANG, atoms::APPLY, 3) {
+                // Engines go on at the function: nobody calls it.
+                n += usize::from(change.global);
                 continue;
             }
             let Some(id) = table.server().tables.exports.lookup(l.module, *f, *a) else {

@@ -44,6 +44,9 @@ const EXCEPTION: i64 = 1;
 const RETURN_TO: i64 = 2;
 /// The end of a call that is measured.
 const TIME: i64 = 3;
+/// A native was called in tail position: its caller's frame is still below, and is its caller for all who look. The slots are the size of that
+/// frame (in place of an arity) and the position of the call (in place of a tracer).
+const TAIL: i64 = 4;
 
 /// The position that marks frames of tracing.
 #[inline]
@@ -76,7 +79,7 @@ impl Timed {
 pub(crate) fn switched(w: &Worker, process: &mut Process, out: bool) {
     let pid = process.body.pid;
     let now = w.vm.monotonic_ns();
-    if let Some(t) = &mut process.timed {
+    if let Some(t) = process.watched.as_mut().and_then(|w| w.timed.as_mut()) {
         if out {
             t.charge(pid, now);
         } else {
@@ -107,12 +110,54 @@ fn frame(at: usize, kind: i64, mfa: Mfa, tracer: Word, session: &Session) -> [u6
     ]
 }
 
+/// The function that a frame of tracing stands for, whose slots begin at `y`: where a native was called in tail position.
+///
+/// # Safety
+/// The frame is on a stack.
+#[inline]
+pub(crate) unsafe fn stands_for(y: *const u64) -> Option<usize> {
+    let kind = Word::from_bits(*y).small_value() & 0xFF;
+    (kind == TAIL).then(|| Word::from_bits(*y.add(3)).small_value() as usize)
+}
+
+/// A native with a breakpoint is called in tail position at `ip`, where its caller has `slots` slots: the caller's frame stays until it
+/// returns, as OTP's does. `arity` X registers are live.
+///
+/// # Safety
+/// The contract of [`crate::rt`].
+pub(crate) unsafe fn tail_call(
+    regs: &mut Regs,
+    ip: CodePos,
+    slots: usize,
+    arity: usize,
+) -> Result<(), CodePos> {
+    if regs.ctx.heap().free() < FRAME + STACK_SLACK {
+        collect(regs, FRAME, arity)?;
+    }
+    let at = position(&WorkerCode::of(&regs.ctx).server);
+    let words = [
+        at as u64,
+        Word::fixnum(TAIL | (slots as i64) << 8).bits(),
+        Word::NIL.bits(),
+        Word::NIL.bits(),
+        Word::fixnum(ip as usize as i64).bits(),
+        Word::fixnum(0).bits(),
+    ];
+    let heap = regs.ctx.heap();
+    heap.stop = heap.stop.sub(FRAME);
+    std::ptr::copy_nonoverlapping(words.as_ptr(), heap.stop, FRAME);
+    Ok(())
+}
+
 /// The kinds of the frames of tracing on top of the stack, the top first, with their sessions.
 unsafe fn frames_on_top(body: &Body, at: usize) -> Vec<(i64, u64)> {
     let mut out = Vec::new();
     let mut p = body.heap.stop;
     while p < body.heap.end && *p == at as u64 {
         let kind = Word::from_bits(*p.add(1)).small_value() & 0xFF;
+        if kind == TAIL {
+            break;
+        }
         let session = Word::from_bits(*p.add(5)).small_value() as u64;
         out.push((kind, session));
         p = p.add(FRAME);
@@ -154,7 +199,7 @@ pub(crate) unsafe fn hit(regs: &mut Regs, point: &Point) -> Result<(), CodePos> 
             if w.vm.trace.can_be_told(w, *tracer) {
                 let wants = call_event(regs, w, slot, point.mfa, &t, spec.as_deref(), true, true);
                 add_frames(regs, at, &mut frames, wants, point.mfa, *tracer, session);
-            } else {
+            } else if !tracer.is_nil() {
                 point.forget_meta(session, slot.namespace.id);
             }
         }
@@ -164,16 +209,18 @@ pub(crate) unsafe fn hit(regs: &mut Regs, point: &Point) -> Result<(), CodePos> 
         if let Some(times) = &what.time
             && times.is_active()
             && slot.tracing().on(flags::CALL)
-            && slot
-                .tracing()
-                .of(session)
-                .is_some_and(|t| t.flags & flags::CALL != 0)
+            && let Some(t) = slot.tracing().of(session)
+            && t.flags & flags::CALL != 0
         {
+            if !w.vm.trace.can_be_told(w, t.tracer) {
+                slot.tracing().forget(session);
+                continue;
+            }
             let (pid, now) = (slot.pid(), w.vm.monotonic_ns());
             times.add(pid, 1, 0);
             let on_top = !frames.is_empty() || !frames_on_top(&*regs.ctx.body, at).is_empty();
             let p = process(&regs.ctx);
-            let timed = p.timed.get_or_insert_default();
+            let timed = p.watched().timed.get_or_insert_default();
             timed.charge(pid, now);
             let before = timed.current.replace(times.clone());
             if !on_top {
@@ -370,7 +417,7 @@ fn end_of_time(w: &Worker, ctx: &Ctx) {
     let p = process(ctx);
     let pid = p.body.pid;
     let now = w.vm.monotonic_ns();
-    if let Some(t) = &mut p.timed {
+    if let Some(t) = p.watched.as_mut().and_then(|w| w.timed.as_mut()) {
         t.charge(pid, now);
         t.current = t.outer.pop().flatten();
     }
@@ -389,13 +436,19 @@ pub(crate) unsafe fn returned(regs: &mut Regs) {
         RETURN_TO => {
             let at = position(&w.vm.server);
             let mut p = body.heap.stop;
-            while p < body.heap.end && *p == at as u64 {
+            let mut tail = None;
+            while p < body.heap.end && *p == at as u64 && tail.is_none() {
+                tail = stands_for(p.add(1));
                 p = p.add(FRAME);
             }
-            let to = (*p as usize).wrapping_sub(1);
+            let to = tail.unwrap_or_else(|| (*p as usize).wrapping_sub(1));
             frame.tell_return_to(w, slot, to);
         }
         TIME => end_of_time(w, &regs.ctx),
+        TAIL => {
+            let slots = frame.mfa.2 as usize;
+            body.heap.stop = body.heap.stop.add(slots);
+        }
         _ => {
             let mut f = Fragment::with_capacity(4);
             let mfa = frame.mfa(&mut f);
@@ -441,7 +494,9 @@ pub(crate) unsafe fn caught(ctx: &Ctx, y: *const u64, handler: usize) {
 
 /// The stack was dropped.
 pub(crate) fn hibernates(ctx: &Ctx) {
-    process(ctx).timed = None;
+    if let Some(w) = &mut process(ctx).watched {
+        w.timed = None;
+    }
 }
 
 /// Runs the breakpoint behind a position that met the trap: what the engine goes on with, 0 when the process has ended.

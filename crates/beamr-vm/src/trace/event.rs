@@ -61,6 +61,7 @@ names! {
     return_to = "return_to",
     exception_from = "exception_from",
     system = "system",
+    clock_service = "clock_service",
     default = "default",
     wordsize = "wordsize",
     old_heap_block_size = "old_heap_block_size",

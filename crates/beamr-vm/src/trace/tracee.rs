@@ -431,6 +431,15 @@ impl Trace {
         }
         true
     }
+    /// Flags and tracer of processes or ports to come; those of a tracer that is dead are gone.
+    pub fn of_new(&self, w: &Worker, session: &Session, ports: bool) -> (u32, Word) {
+        let (mask, tracer) = session.of_new(ports);
+        if mask != 0 && !is_alive(w, tracer) {
+            self.set_new(session, ports, false, flags::ALL, Word::NIL);
+            return (0, Word::NIL);
+        }
+        (mask, tracer)
+    }
     /// Flags of processes or ports to come.
     pub fn set_new(&self, session: &Session, ports: bool, on: bool, mask: u32, tracer: Word) {
         {
