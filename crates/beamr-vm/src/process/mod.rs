@@ -262,6 +262,9 @@ pub(crate) enum TimeoutState {
     Fired,
 }
 
+/// See [`Own::tokens`].
+pub(crate) type Tokens = std::collections::HashMap<usize, Option<crate::trace::seq::Token>>;
+
 /// What the runner owns; see the module.
 pub struct Own {
     /// Messages.
@@ -294,6 +297,9 @@ pub struct Own {
     pub(crate) timer: Option<ReceiveTimer>,
     /// Number of the current receive timer: signals of older ones are stale.
     pub(crate) timer_id: u32,
+    /// Tokens of sequential tracing of messages in the mailbox, by the addresses of their nodes; `None` for a message of the VM, which leaves
+    /// the process its token.
+    pub(crate) tokens: Option<Box<Tokens>>,
     /// Message timers to itself.
     pub(crate) timers: Option<Box<crate::timer::OwnTimers>>,
     pub(crate) unlink_id: u64,
@@ -360,6 +366,7 @@ impl Default for Own {
             timeout: TimeoutState::Unset,
             timer: None,
             timer_id: 0,
+            tokens: None,
             timers: None,
             unlink_id: 0,
             outstanding: None,
@@ -421,6 +428,8 @@ pub struct Process {
 pub(crate) struct Watched {
     /// `process_flag(save_calls, N)`.
     pub saved_calls: Option<saved_calls::SavedCalls>,
+    /// Sequential tracing.
+    pub seq: Option<crate::trace::seq::Seq>,
     /// Time of traced calls.
     pub timed: Option<crate::trace::calls::Timed>,
 }

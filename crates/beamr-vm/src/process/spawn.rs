@@ -477,6 +477,9 @@ pub fn spawn_start(
         },
         |child| {
             if slot.tracing().is_observed() || w.vm.trace.traces_new() {
+                if slot.tracing().has_token() {
+                    crate::trace::seq::spawns(ctx, child, started);
+                }
                 inherit(w, Some(slot), child, options.link);
                 spawned(w, Some(slot), child, started, options.link);
             }

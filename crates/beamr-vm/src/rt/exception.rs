@@ -128,14 +128,14 @@ unsafe fn throw(
             return handler;
         }
     }
+    if class == ExceptionClass::Throw {
+        class = ExceptionClass::Error;
+        reason = ctx.tuple(&[atoms::NOCATCH.word(), reason]);
+    }
     let server = WorkerCode::of(ctx).server.clone();
     if ctx.body().catches == 0 && server.breaks.was_used() {
         // Nobody catches it, but there may be somebody to be told.
         unwind(&server, ctx, ip, class.atom().word(), reason);
-    }
-    if class == ExceptionClass::Throw {
-        class = ExceptionClass::Error;
-        reason = ctx.tuple(&[atoms::NOCATCH.word(), reason]);
     }
     if class == ExceptionClass::Error {
         let trace = build_stacktrace(ctx, raw);

@@ -6,10 +6,11 @@ use beamr_abi::{Body, Ctx};
 use beamr_term::{Build, Word, atoms, text};
 
 use super::flags;
+use super::seq;
 use super::tracee::{Tracee, is_alive, with_slot};
 use crate::door::Stream;
 use crate::match_spec::{Action, TraceHost};
-use crate::process::Slot;
+use crate::process::{Process, Slot};
 use crate::rt::{Frame, caller_frames};
 use crate::sched::Worker;
 
@@ -102,6 +103,44 @@ impl<'a> Host<'a> {
         }
         with_slot(self.w, who, change).is_some() && !dead
     }
+    /// The token of the process.
+    fn token(&self) -> Option<&seq::Token> {
+        // SAFETY: `at` was given the head of the process that is stopped in the event.
+        let p = unsafe { &*std::ptr::from_ref(self.body?).cast::<Process>() };
+        seq::token_of(p)
+    }
+    /// Sets a component of the token; only where the process is stopped.
+    fn set_token(&self, component: Word, value: Word) -> Word {
+        let failed = Word::FALSE;
+        let (Some(body), Some(name)) = (self.body, component.as_atom()) else {
+            return failed;
+        };
+        // A context that leads to the process: nothing else of it is used.
+        let ctx = &mut Ctx {
+            body: std::ptr::from_ref(body).cast_mut(),
+            fcalls: 0,
+            exports: std::ptr::null(),
+            instances: std::ptr::null(),
+            tables: std::sync::Arc::as_ptr(&self.w.vm.tables),
+            worker: std::ptr::from_ref(self.w).cast_mut().cast(),
+            pending: beamr_abi::Pending::None,
+            native: std::ptr::null(),
+        };
+        let text = self.w.vm.tables.atoms.text(name);
+        let flag = seq::FLAGS.iter().find(|f| f.0 == text);
+        match (flag, text, value.as_boolean(), value.as_tuple()) {
+            (Some(f), _, Some(on), _) => {
+                seq::set_flag(ctx, f.1, on);
+            }
+            (None, "label", _, _) => seq::put_label(ctx, value),
+            (None, "serial", _, Some([last, serial])) if last.is_small() && serial.is_small() => {
+                seq::set_serial(ctx, last.small_value(), serial.small_value());
+            }
+            (None, "sequential_trace_token", _, _) if value.is_nil() => seq::clear(ctx),
+            _ => return failed,
+        }
+        Word::TRUE
+    }
     fn trace(&self, args: &[Word]) -> Word {
         let (who, off, on) = match args {
             [off, on] => (Some(self.slot.pid()), off, on),
@@ -146,9 +185,12 @@ impl TraceHost for Host<'_> {
                 self.exception_trace = true;
                 Word::TRUE
             }
-            Action::IsSeqTrace => Word::FALSE,
-            Action::GetSeqToken => Word::NIL,
-            Action::SetSeqToken => Word::FALSE,
+            Action::IsSeqTrace => Word::boolean(self.token().is_some()),
+            Action::GetSeqToken => match self.token() {
+                Some(t) => t.build(ctx),
+                None => Word::NIL,
+            },
+            Action::SetSeqToken => self.set_token(args[0], args[1]),
             Action::Display => {
                 let limit = beamr_term::format::FormatLimit::LARGE;
                 let mut out = beamr_term::format::format_term(&vm.tables, args[0], limit);

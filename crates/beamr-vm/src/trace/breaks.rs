@@ -30,6 +30,7 @@
 //! what sessions say of modules to come ([`Session::on_load`]) is then done for the new code. So no breakpoint outlives its image.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
@@ -240,7 +241,7 @@ impl Target {
 
 /// What one session does at one breakpoint in one namespace.
 #[derive(Debug)]
-struct Entry {
+struct Said {
     session: Arc<Session>,
     namespace: u32,
     what: What,
@@ -253,7 +254,7 @@ pub struct Point {
     pub mfa: Mfa,
     /// What stood in the word, or where the detour leads to.
     pub original: usize,
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<Said>>,
 }
 
 impl Point {
@@ -291,7 +292,7 @@ impl Point {
         match (at, what.is_empty()) {
             (Some(i), true) => drop(entries.remove(i)),
             (Some(i), false) => entries[i].what = what,
-            (None, false) => entries.push(Entry {
+            (None, false) => entries.push(Said {
                 session: session.clone(),
                 namespace,
                 what,
@@ -438,7 +439,7 @@ impl Breaks {
     ) {
         let key = (table.namespace, export);
         let mut detours = self.detours.write().unwrap_or_else(|e| e.into_inner());
-        if !detours.contains_key(&key) {
+        if let Entry::Vacant(place) = detours.entry(key) {
             if !adds {
                 return;
             }
@@ -449,7 +450,7 @@ impl Breaks {
                 .or_insert_with(|| b.detour(export, mfa.2) as usize);
             let real = table.export(export) as usize;
             let point = Arc::new(Point::new(mfa, real));
-            detours.insert(key, Detour { at, point, native });
+            place.insert(Detour { at, point, native });
             table.put_export(export, at as CodePos);
             if let Some(n) = native {
                 self.reroute(table, b, n, true);

@@ -38,6 +38,8 @@ names! {
     send_to_nobody = "send_to_non_existing_process",
     receive = "receive",
     print = "print",
+    spawn_request = "spawn_request",
+    spawn_reply = "spawn_reply",
     spawn = "spawn",
     spawned = "spawned",
     exit = "exit",

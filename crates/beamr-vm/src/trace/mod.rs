@@ -9,6 +9,7 @@
 //! | `actions` | what bodies of these specifications do |
 //! | `breaks` | breakpoints of functions, and what engines must do |
 //! | `calls` | what happens at them: messages of calls and returns, counts, times |
+//! | `seq` | sequential tracing: tokens |
 //! | `process` | events of processes: send, receive, spawn, links, names, scheduling, collections |
 //!
 //! # What it costs when it is off
@@ -32,6 +33,7 @@ pub mod calls;
 mod event;
 pub mod flags;
 pub mod process;
+pub mod seq;
 pub mod spec;
 mod tracee;
 

@@ -9,6 +9,7 @@ use beamr_term::{Atom, Tables, Word};
 use super::breaks::{Change, Turn, What};
 use super::event::Names;
 use super::flags;
+use super::seq::SystemTracer;
 use super::spec::Spec;
 use crate::process::Slot;
 use crate::sched::Worker;
@@ -50,6 +51,11 @@ impl Tracing<'_> {
     #[inline(always)]
     pub fn is_observed(&self) -> bool {
         self.bits.load(Ordering::Relaxed) != 0
+    }
+    /// Whether the process has to do with tokens of sequential tracing.
+    #[inline(always)]
+    pub(crate) fn has_token(&self) -> bool {
+        self.bits.load(Ordering::Relaxed) & flags::TOKEN != 0
     }
     /// `process_flag(sensitive, true)`.
     pub(super) fn is_sensitive(&self) -> bool {
@@ -374,6 +380,8 @@ pub struct Trace {
     new: AtomicBool,
     /// Whether some pattern of `'receive'` events asks for senders, which messages then carry.
     senders: AtomicBool,
+    /// Who is told of what tokens of sequential tracing go through.
+    pub seq_tracer: SystemTracer,
     /// Names in messages.
     pub names: Names,
 }
@@ -389,6 +397,7 @@ impl Trace {
             next: AtomicU64::new(1),
             new: AtomicBool::new(false),
             senders: AtomicBool::new(false),
+            seq_tracer: SystemTracer::default(),
             names,
         }
     }

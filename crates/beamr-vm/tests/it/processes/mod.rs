@@ -33,7 +33,7 @@ use beamr_vm::vm::{Vm, VmOptions, VmParts};
 /// An engine that runs nothing: all processes here are native.
 struct NoEngine;
 
-static POSITIONS: [u64; 2] = [0; 2];
+static POSITIONS: [u64; 3] = [0; 3];
 
 impl Engine for NoEngine {
     fn name(&self) -> &'static str {
@@ -57,6 +57,7 @@ impl Engine for NoEngine {
         match which {
             Fixed::Apply => &raw const POSITIONS[0],
             Fixed::NormalExit => &raw const POSITIONS[1],
+            Fixed::TraceReturn => &raw const POSITIONS[2],
         }
     }
     unsafe fn run(&self, _: &mut Regs) -> Stop {
