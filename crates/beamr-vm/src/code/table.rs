@@ -219,6 +219,26 @@ impl ModuleTable {
             slot.store(to.cast_mut(), Ordering::Release);
         }
     }
+    /// Puts a position into an export slot: a detour of a breakpoint, or what it took the place of.
+    pub(crate) fn put_export(&self, id: ExportId, to: CodePos) {
+        self.set_export(id, to);
+    }
+    /// The current instances of one module, or of all.
+    pub(crate) fn instances(&self, module: Option<Atom>) -> Vec<Arc<Instance>> {
+        let map = self.map();
+        match module {
+            Some(m) => map
+                .get(&m)
+                .and_then(|m| m.current.clone())
+                .into_iter()
+                .collect(),
+            None => map.values().filter_map(|m| m.current.clone()).collect(),
+        }
+    }
+    /// The natives that the namespace may use.
+    pub(crate) fn native_rows(&self) -> impl Iterator<Item = &'static NativeEntry> + '_ {
+        self.natives.iter()
+    }
     fn set_instance(&self, image: u32, to: *const Instance) {
         if let Some(slot) = self.instances.as_slice().get(image as usize) {
             slot.store(to.cast_mut().cast(), Ordering::Release);
@@ -360,13 +380,23 @@ impl ModuleTable {
             let native = self.default_export(*id);
             self.set_export(*id, if native.is_null() { *at } else { native });
         }
-        if let Some(before) = m.current.replace(instance) {
+        let before = m.current.replace(instance.clone());
+        let breaks = &self.server.breaks;
+        if let Some(before) = before {
             for (id, _) in self.export_ids(&before.image)? {
                 if !new.iter().any(|n| n.0 == id) {
                     self.set_export(id, self.default_export(id));
                 }
             }
+            breaks.module_changed(
+                self,
+                instance.image.module(),
+                Some(&before),
+                Some(&instance),
+            );
             m.old = Some(before);
+        } else {
+            breaks.module_changed(self, instance.image.module(), None, Some(&instance));
         }
         Ok(())
     }
@@ -480,6 +510,8 @@ impl ModuleTable {
                     self.set_export(id, self.default_export(id));
                 }
             }
+            let breaks = &self.server.breaks;
+            breaks.module_changed(self, module, Some(&instance), None);
             m.old = Some(instance);
         }
         Ok(true)

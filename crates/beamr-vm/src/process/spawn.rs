@@ -377,7 +377,7 @@ pub(crate) fn make(
         error_handler: atoms::ERROR_HANDLER,
         max_heap,
         sensitive: false,
-        saved_calls: None,
+        watched: None,
         async_dist: false,
         ets_super_user: false,
         charged: 0,
@@ -489,6 +489,9 @@ pub fn spawn_start(
         },
         |child| {
             if slot.tracing().is_observed() || w.vm.trace.traces_new() {
+                if slot.tracing().has_token() {
+                    crate::trace::seq::spawns(ctx, child, started);
+                }
                 inherit(w, Some(slot), child, options.link);
                 spawned(w, Some(slot), child, started, options.link);
             }
