@@ -108,7 +108,16 @@ const SERVERS: &[(&str, &[Call])] = &[
             }),
         ],
     ),
-    ("timer_server", &[call("timer", "start_link", nothing)]),
+    ("rex", &[call("rpc", "start_link", nothing)]),
+    (
+        "global_name_server",
+        &[call("global", "start_link", nothing)],
+    ),
+    (
+        "global_group",
+        &[call("global_group", "start_link", nothing)],
+    ),
+    ("inet_db", &[call("inet_db", "start_link", nothing)]),
     ("kernel_refc", &[call("kernel_refc", "start_link", nothing)]),
     // Libraries add children to these two; they have none of their own.
     (
@@ -134,7 +143,23 @@ const SERVERS: &[(&str, &[Call])] = &[
 ];
 
 /// Tables that belong to servers of other names.
-const TABLES: &[(&str, &str)] = &[("ac_tab", "application_controller")];
+const TABLES: &[(&str, &str)] = &[
+    ("ac_tab", "application_controller"),
+    ("global_locks", "global_name_server"),
+    ("global_lost_connections", "global_name_server"),
+    ("global_names", "global_name_server"),
+    ("global_names_ext", "global_name_server"),
+    ("global_node_resources", "global_name_server"),
+    ("global_pid_ids", "global_name_server"),
+    ("global_pid_names", "global_name_server"),
+    ("inet_cache", "inet_db"),
+    ("inet_db", "inet_db"),
+    ("inet_hosts_byaddr", "inet_db"),
+    ("inet_hosts_byname", "inet_db"),
+    ("inet_hosts_file_byaddr", "inet_db"),
+    ("inet_hosts_file_byname", "inet_db"),
+    ("inet_sockets", "inet_db"),
+];
 
 /// Parameters of the application `kernel`.
 const ENVIRONMENT: &[(&str, Value)] = &[
