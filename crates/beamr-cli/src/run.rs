@@ -72,6 +72,7 @@ fn try_run(m: &ArgMatches) -> Result<i32, Box<dyn std::error::Error>> {
         None if options.workers == 0 => 0,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
+    options.here = true;
     options.halt_exits = true;
     for remark in target.configure(&args, &mut options) {
         message::complain(&remark);

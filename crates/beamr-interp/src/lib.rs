@@ -15,7 +15,7 @@ mod statics;
 mod stubs;
 
 use beamr_abi::{NativeEntry, Regs};
-use beamr_vm::engine::{CodePos, Emitted, Engine, EngineError, Fixed, Stop};
+use beamr_vm::engine::{Breakpoints, CodePos, Emitted, Engine, EngineError, Fixed, Stop};
 use beamr_vm::lower::Lowered;
 use beamr_vm::rt;
 
@@ -40,6 +40,9 @@ impl Engine for Interp {
     fn native_stub(&self, native: &'static NativeEntry) -> CodePos {
         stubs::position(native)
     }
+    fn breakpoints(&self) -> Option<&dyn Breakpoints> {
+        Some(self)
+    }
     fn fixed(&self, which: Fixed) -> CodePos {
         stubs::fixed(which)
     }
@@ -55,6 +58,18 @@ impl Engine for Interp {
             Err(pos) => ip = pos,
         }
         self.run_from(regs, ip)
+    }
+}
+
+impl Breakpoints for Interp {
+    fn trap(&self) -> usize {
+        ops::trace::entry_break as machine::Handler as usize
+    }
+    fn detour(&self, export: beamr_term::ExportId, arity: u32) -> CodePos {
+        stubs::detour(export, arity)
+    }
+    fn reroute(&self, code: &Emitted, native: &'static NativeEntry, on: bool) {
+        stubs::reroute(code, native, on);
     }
 }
 

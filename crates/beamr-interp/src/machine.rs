@@ -484,6 +484,11 @@ handlers! {
         match beamr_vm::rt::collect(m.regs(), bytes / 8, live) {
             Ok(()) => {
                 m.load();
+                if *m.ip == crate::ops::trace::entry_break as Handler as usize as u64 {
+                    // The call was seen already.
+                    let original = beamr_vm::rt::original(m.regs(), m.ip);
+                    return m.slow(std::mem::transmute::<usize, Handler>(original));
+                }
                 m.jump(m.ip)
             }
             Err(pos) => m.resume(pos),

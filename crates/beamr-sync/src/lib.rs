@@ -13,6 +13,7 @@
 //! | [`epoch`] | when may memory that others read be freed | participants |
 //! | [`slot_table`] | the process table: identifiers to counted values | everybody |
 //! | [`timer_wheel`] | timers of one worker | one owner, or all under a lock |
+//! | [`breakpoints`] | words of running code that are exchanged for a trap | who traces writes, who runs the code reads |
 //! | [`gate`] | waiting for an outcome from outside the VM | everybody |
 //!
 //! The header of each module is its protocol: who may do what when, which races remain and why they
@@ -20,6 +21,7 @@
 
 #![deny(missing_docs)]
 
+pub mod breakpoints;
 pub mod epoch;
 pub mod gate;
 pub mod park;

@@ -26,6 +26,7 @@
 use std::any::Any;
 
 use beamr_abi::{NativeEntry, Regs};
+use beamr_term::ExportId;
 
 use crate::lower::Lowered;
 
@@ -49,6 +50,8 @@ pub enum Fixed {
     Apply,
     /// Ends the process normally. Bottom of every stack.
     NormalExit,
+    /// Where traced calls return to ([`crate::trace::calls`]).
+    TraceReturn,
 }
 
 /// Why an engine stopped running a process. The process is saved: `body.ip`, `body.args`, heap pointers.
@@ -79,6 +82,8 @@ pub struct Emitted {
     pub lines: Vec<(usize, u32)>,
     /// (position of the function's `func_info`, function index), sorted.
     pub functions: Vec<(usize, u32)>,
+    /// Instructions that call natives, as far as the engine can reroute them; in a form of its own.
+    pub native_calls: Vec<u32>,
     /// Keeps the code alive.
     pub memory: Box<dyn Any + Send + Sync>,
 }
@@ -124,6 +129,10 @@ pub trait Engine: Send + Sync {
     fn emit(&self, module: &Lowered) -> Result<Emitted, EngineError>;
     /// The position of a stub that runs a native as a function (arguments in x0.., value in x0, returns). Stable per entry.
     fn native_stub(&self, native: &'static NativeEntry) -> CodePos;
+    /// Breakpoints, if the engine has any.
+    fn breakpoints(&self) -> Option<&dyn Breakpoints> {
+        None
+    }
     /// A fixed position.
     fn fixed(&self, which: Fixed) -> CodePos;
     /// Runs the process of `regs.ctx.body` from its saved state until it stops.
@@ -131,4 +140,15 @@ pub trait Engine: Send + Sync {
     /// # Safety
     /// `regs.ctx` is set up for a process that this thread owns and whose code is alive.
     unsafe fn run(&self, regs: &mut Regs) -> Stop;
+}
+
+/// How an engine stops at functions; [`crate::trace::breaks`] has the contract.
+pub trait Breakpoints: Send + Sync {
+    /// What stands in the entry word of a function that has a breakpoint.
+    fn trap(&self) -> usize;
+    /// A position that does what [`rt::detour`](crate::rt::detour) says for this export. It is good for the life of the OS process.
+    fn detour(&self, export: ExportId, arity: u32) -> CodePos;
+    /// Has instructions that call a native directly take the way of [`rt::rerouted`](crate::rt::rerouted), or takes that back. Other
+    /// threads run the code meanwhile.
+    fn reroute(&self, code: &Emitted, native: &'static NativeEntry, on: bool);
 }

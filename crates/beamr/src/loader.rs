@@ -1,4 +1,5 @@
-//! Modules from folders: `-pa` folders first, then the applications of an OTP root.
+//! Modules from folders: `-pa` folders first, then the applications of an OTP root. The working directory of a program comes between
+//! those whose modules OTP lets nobody replace and the others.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,11 +8,14 @@ use std::sync::{Arc, OnceLock, RwLock};
 use beamr_term::Atom;
 use beamr_vm::code::loader::{LoaderError, is_plain_name};
 use beamr_vm::code::{ModuleFile, ModuleLoader, Trust};
+use beamr_vm::door::Door;
 
 /// Looks for `MODULE.beam` in folders, at first call of a module.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct FolderLoader {
     paths: Vec<(PathBuf, Trust)>,
+    /// Who knows the working directory, if that is searched.
+    here: Option<(Arc<dyn Door>, Trust)>,
     root: Option<PathBuf>,
     /// Modules given as bytes: in front of all folders.
     memory: Option<(Arc<ModuleRegistry>, Trust)>,
@@ -31,8 +35,25 @@ struct Kept {
     path: String,
 }
 
-/// Applications looked at before the others: most modules are there.
-const FIRST: &[&str] = &["stdlib", "kernel", "compiler", "erts"];
+impl std::fmt::Debug for FolderLoader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FolderLoader")
+            .field("paths", &self.paths)
+            .field("root", &self.root)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Applications looked at before the others (and before the working directory): most modules are there, and OTP's code server lets
+/// nobody replace them. The first two are in a boot script's order.
+const FIRST: &[&str] = &["kernel", "stdlib", "compiler", "erts"];
+
+/// The place in [`FIRST`] of an application's folder by its name (`stdlib-4.2`), or its length.
+fn rank(folder: &str) -> usize {
+    let application = folder.split('-').next().unwrap_or(folder);
+    let place = FIRST.iter().position(|f| *f == application);
+    place.unwrap_or(FIRST.len())
+}
 
 impl FolderLoader {
     /// A loader that knows no folder.
@@ -42,6 +63,11 @@ impl FolderLoader {
     /// Adds a folder in front of those added before.
     pub fn path(mut self, folder: impl Into<PathBuf>, trust: Trust) -> FolderLoader {
         self.paths.insert(0, (folder.into(), trust));
+        self
+    }
+    /// The working directory is searched too.
+    pub fn here(mut self, door: Arc<dyn Door>, trust: Trust) -> FolderLoader {
+        self.here = Some((door, trust));
         self
     }
     /// Modules given as bytes, which are looked for first.
@@ -68,11 +94,7 @@ impl FolderLoader {
                 })
                 .unwrap_or_default();
             names.sort();
-            let rank = |n: &String| {
-                let app = n.split('-').next().unwrap_or(n);
-                FIRST.iter().position(|f| *f == app).unwrap_or(FIRST.len())
-            };
-            names.sort_by_key(rank);
+            names.sort_by_key(|n| rank(n));
             names
                 .into_iter()
                 .map(|n| lib.join(n).join("ebin"))
@@ -246,9 +268,23 @@ impl ModuleLoader for FolderLoader {
         let name = format!("{module}.beam");
         let added = self.added.read().unwrap_or_else(|e| e.into_inner());
         let trusted = |p: &'_ PathBuf| (p.clone(), Trust::Trusted);
-        let own = self.folders().map(|(p, t)| (p.to_path_buf(), t));
-        let front = added.0.iter().map(trusted);
-        for (folder, trust) in front.chain(own).chain(added.1.iter().map(trusted)) {
+        let applications = self.applications();
+        let first = applications.partition_point(|p| {
+            let name = p.parent().and_then(Path::file_name);
+            name.is_some_and(|n| rank(&n.to_string_lossy()) < FIRST.len())
+        });
+        let (first, others) = applications.split_at(first);
+        let here = self.here.iter().map(|(door, trust)| {
+            let here = String::from_utf8_lossy(&door.current_dir()).into_owned();
+            (PathBuf::from(here), *trust)
+        });
+        let folders = (added.0.iter().map(trusted))
+            .chain(self.paths.iter().cloned())
+            .chain(first.iter().map(trusted))
+            .chain(here)
+            .chain(others.iter().map(trusted))
+            .chain(added.1.iter().map(trusted));
+        for (folder, trust) in folders {
             let path = folder.join(&name);
             match std::fs::read(&path) {
                 Ok(bytes) => {

@@ -108,6 +108,15 @@ const SERVERS: &[(&str, &[Call])] = &[
             }),
         ],
     ),
+    ("rex", &[call("rpc", "start_link", nothing)]),
+    (
+        "global_name_server",
+        &[call("global", "start_link", nothing)],
+    ),
+    (
+        "global_group",
+        &[call("global_group", "start_link", nothing)],
+    ),
     // Names and addresses of machines; resolved by OTP's program behind a port.
     ("inet_db", &[call("inet_db", "start_link", nothing)]),
     ("kernel_refc", &[call("kernel_refc", "start_link", nothing)]),
@@ -137,7 +146,15 @@ const SERVERS: &[(&str, &[Call])] = &[
 /// Tables that belong to servers of other names.
 const TABLES: &[(&str, &str)] = &[
     ("ac_tab", "application_controller"),
+    ("global_locks", "global_name_server"),
+    ("global_lost_connections", "global_name_server"),
+    ("global_names", "global_name_server"),
+    ("global_names_ext", "global_name_server"),
+    ("global_node_resources", "global_name_server"),
+    ("global_pid_ids", "global_name_server"),
+    ("global_pid_names", "global_name_server"),
     ("inet_cache", "inet_db"),
+    ("inet_db", "inet_db"),
     ("inet_hosts_byaddr", "inet_db"),
     ("inet_hosts_byname", "inet_db"),
     ("inet_hosts_file_byaddr", "inet_db"),

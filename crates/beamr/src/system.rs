@@ -38,7 +38,9 @@ pub struct BareOptions {
     pub vm: Option<VmOptions>,
     /// Modules given as bytes, and how they are taken.
     pub modules: Option<(Arc<ModuleRegistry>, Trust)>,
-    /// How the folders of `paths` are taken.
+    /// Whether the working directory is searched for modules, as OTP does.
+    pub here: bool,
+    /// How the folders of `paths` (and the working directory) are taken.
     pub path_trust: Trust,
     /// How files are taken that programs load themselves.
     pub binary_trust: Trust,
@@ -90,6 +92,7 @@ impl BareOptions {
             atoms: None,
             vm: None,
             modules: None,
+            here: false,
             path_trust: Trust::Trusted,
             binary_trust: Trust::Trusted,
             granted: Capabilities::ALL,
@@ -174,6 +177,9 @@ impl System {
         }
         if let Some((modules, trust)) = options.modules {
             loader = loader.modules(modules, trust);
+        }
+        if options.here {
+            loader = loader.here(options.door.clone(), options.path_trust);
         }
         let folders = options.paths.clone();
         for p in options.paths.into_iter().rev() {

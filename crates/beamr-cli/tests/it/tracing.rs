@@ -31,3 +31,58 @@ fn one_tracer_per_process_and_session() {
 fn scheduling_and_collections() {
     check("scheduled");
 }
+
+#[test]
+fn calls_of_functions() {
+    check("calls");
+}
+
+#[test]
+fn returns_and_exceptions() {
+    check("returns");
+}
+
+#[test]
+fn a_call_is_seen_once() {
+    check("entries");
+}
+
+#[test]
+fn calls_of_natives() {
+    check("natives");
+}
+
+#[test]
+fn counts_and_times() {
+    check("counts");
+}
+
+#[test]
+fn meta_breakpoints() {
+    check("meta");
+}
+
+#[test]
+fn modules_to_come() {
+    check("loaded");
+}
+
+#[test]
+fn tokens_of_sequential_tracing() {
+    check("seq");
+}
+
+#[test]
+fn trace_sessions() {
+    check("sessions");
+}
+
+#[test]
+fn dbg_works() {
+    check("dbg");
+}
+
+#[test]
+fn profilers_work() {
+    check("profilers");
+}

@@ -59,6 +59,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, ops: &[Op], i: usize) -> Option<usize> {
             e.halves(*arity, slots(*kind), 0, 0);
         }
         Op::Return => e.op(calls::ret),
+        Op::Enter => e.op(calls::enter_function),
         Op::Catch { y, handler } | Op::Try { y, handler } => {
             let tag = e.catch_tag(*handler);
             e.op(exceptions::catch);
@@ -116,6 +117,7 @@ fn call_native(e: &mut Emitter<'_>, native: &'static NativeEntry, kind: CallKind
         by_leave!(kind, L => natives::call_native::<L>)
     };
     e.op(h);
+    e.native_call(kind);
     for w in stubs::native_words(native, slots(kind)) {
         e.word(w);
     }

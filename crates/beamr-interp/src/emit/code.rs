@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use beamr_term::Word;
 use beamr_vm::engine::{CodePos, Emitted, EngineError};
 use beamr_vm::lower::Lowered;
-use beamr_vm::lower::op::{Label, NO_LABEL, Op, Reg, Src};
+use beamr_vm::lower::op::{CallKind, Label, NO_LABEL, Op, Reg, Src};
 
 use crate::machine::Handler;
 
@@ -35,6 +35,8 @@ pub(crate) struct Emitter<'a> {
     start: usize,
     limit: Option<&'static str>,
     kept: Vec<Box<dyn Any + Send + Sync>>,
+    /// See [`Emitter::native_call`].
+    native_calls: Vec<u32>,
     /// Words that become addresses of labels.
     addresses: Vec<(usize, Label)>,
 }
@@ -58,6 +60,7 @@ impl<'a> Emitter<'a> {
             limit: None,
             kept: Vec::new(),
             addresses: Vec::new(),
+            native_calls: Vec::new(),
         }
     }
 
@@ -98,6 +101,18 @@ impl<'a> Emitter<'a> {
     pub fn op(&mut self, handler: Handler) {
         self.start = self.words.len();
         self.words.push(handler as usize as u64);
+    }
+    /// Notes that the current instruction calls a native: its word index, and in the low two bits how it leaves its caller.
+    pub fn native_call(&mut self, kind: CallKind) {
+        let kind = match kind {
+            CallKind::Body => 0,
+            CallKind::Last(_) => 1,
+            CallKind::Only => 2,
+        };
+        match u32::try_from(self.start) {
+            Ok(at) if at < 1 << 30 => self.native_calls.push(at << 2 | kind),
+            _ => self.limit = Some("size of the code"),
+        }
     }
     /// Words of the instruction so far.
     pub fn len(&self) -> usize {
@@ -333,6 +348,7 @@ impl<'a> Emitter<'a> {
                 .collect(),
             lines: self.lines.iter().map(|(w, l)| (at(*w), *l)).collect(),
             functions: self.functions.iter().map(|(w, f)| (at(*w), *f)).collect(),
+            native_calls: self.native_calls,
             memory: Box::new(memory),
         })
     }

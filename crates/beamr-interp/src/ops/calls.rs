@@ -97,6 +97,12 @@ handlers! {
         m.enter_any(t.pos, t.live)
     }
 
+    // ---- entry.
+    /// Stands where a function jumps back to its beginning: the breakpoint slot, in front of that.
+    fn enter_function(m) {
+        m.next(1)
+    }
+
     // ---- return.
     fn ret(m) {
         m.ret()

@@ -16,3 +16,4 @@ pub(crate) mod messages;
 pub(crate) mod natives;
 pub(crate) mod records;
 pub(crate) mod tests;
+pub(crate) mod trace;

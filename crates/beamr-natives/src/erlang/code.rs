@@ -64,7 +64,8 @@ fn has_prepared_code_on_load_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Esc
     }
 }
 
-/// `erlang:finish_loading([Prepared])`: `ok`, or `{not_purged | on_load | duplicated, Modules}`.
+/// `erlang:finish_loading([Prepared])`: `ok`, or `{not_purged | on_load | duplicated, Modules}`. Modules with an `on_load` function
+/// are loaded alone: `system_limit`.
 fn finish_loading_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     let items = list_items(ctx, args[0])?;
     let mut images = Vec::with_capacity(items.len());
@@ -90,9 +91,8 @@ fn finish_loading_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             answer(ctx, atoms::ON_LOAD, &finished.on_load)
         }
         Err(FinishError::NotPurged(m)) => answer(ctx, atoms::NOT_PURGED, &m),
-        Err(FinishError::OnLoad(m)) => answer(ctx, atoms::ON_LOAD, &m),
-        Err(FinishError::Duplicate(m)) => answer(ctx, duplicated, &[m]),
-        Err(FinishError::Exports(_)) => Err(ctx.system_limit()),
+        Err(FinishError::Duplicate(m)) => answer(ctx, duplicated, &m),
+        Err(FinishError::OnLoad(_) | FinishError::Exports(_)) => Err(ctx.system_limit()),
     }
 }
 

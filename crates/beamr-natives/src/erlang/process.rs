@@ -1,6 +1,7 @@
 //! `erlang` (and `erts_internal`): making, signalling and asking processes; names; the dictionary; aliases.
 
 use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, Pending, ReleaseSpan};
+use beamr_term::text::list_to_vec;
 use beamr_term::{Build, Word, atoms};
 use beamr_vm::process::info::{self, InfoItem};
 use beamr_vm::process::spawn::{self, OptionError, RequestOptions, SpawnOptions};
@@ -8,7 +9,7 @@ use beamr_vm::process::{AliasMode, flags};
 use beamr_vm::signal::{self, monitor::Monitored};
 use beamr_vm::{registry, rt};
 
-use crate::support::{bad_option, because, list_items, options};
+use crate::support::{bad_option, because, list_items, name, options};
 
 fn or_undefined(w: Option<Word>) -> Word {
     w.unwrap_or(atoms::UNDEFINED.word())
@@ -48,8 +49,68 @@ fn spawn_request_4(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     match spawn::spawn_options(ctx, args[3], Some(&mut request)) {
         Ok(options) => spawn::spawn_request(ctx, args[0], args[1], args[2], &options, &request),
         Err(OptionError::NotAList) => ctx.atom("badopt"),
-        Err(OptionError::BadOption) => spawn::refuse_request(ctx, &request),
+        Err(OptionError::BadOption) => {
+            let reason = ctx.atom("badopt")?;
+            Ok(spawn::refuse_request(ctx, &request, reason))
+        }
     }
+}
+
+/// `erts_internal:dist_spawn_request(Node, {M, F, Args}, Options, spawn_request | spawn_opt)`: a request id (for `spawn_opt`
+/// `{Id, Monitored}`), or `badarg` as a value. No node is connected: the answer is an error, which comes as the options say. Options
+/// that the other node would look at are not looked at here.
+fn dist_spawn_request_4(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    let bad = atoms::BADARG.word();
+    let other = args[0].is_atom() && args[0] != ctx.tables().local_node().0.word();
+    let called = match args[1].as_tuple() {
+        Some([m, f, a]) => m.is_atom() && f.is_atom() && list_to_vec(*a).is_some(),
+        _ => false,
+    };
+    let Some(options) = list_to_vec(args[2]).filter(|_| other && called) else {
+        return Ok(bad);
+    };
+    let asks = name(ctx, args[3]) == Some("spawn_request");
+    let mut request = RequestOptions::default();
+    let mut monitored = false;
+    let mut reason = atoms::NOCONNECTION.word();
+    for option in options {
+        if option == atoms::MONITOR.word() {
+            monitored = true;
+        }
+        let Some([key, value]) = option.as_tuple() else {
+            continue;
+        };
+        let fits = match name(ctx, *key) {
+            Some("monitor") => {
+                monitored = true;
+                signal::monitor::monitor_options(*value).is_some()
+            }
+            Some("reply" | "reply_tag") if !asks => false,
+            Some("reply") => {
+                let reply = spawn::reply_option(ctx, *value);
+                request.reply = reply.unwrap_or_default();
+                reply.is_some()
+            }
+            Some("reply_tag") => {
+                request.reply_tag = Some(*value);
+                true
+            }
+            _ => true,
+        };
+        if !fits {
+            if !asks {
+                return Ok(bad);
+            }
+            reason = ctx.atom("badopt")?;
+            break;
+        }
+    }
+    let id = spawn::refuse_request(ctx, &request, reason);
+    Ok(if asks {
+        id
+    } else {
+        ctx.tuple(&[id, Word::boolean(monitored)])
+    })
 }
 
 /// `spawn_request_abandon(ReqId)`: requests on this node have been answered when they are made.
@@ -126,7 +187,12 @@ fn send_exit(ctx: &mut Ctx, args: &[Word], priority: bool) -> Result<Word, Escap
 
 fn monitored(ctx: &mut Ctx, kind: Word, item: Word) -> Result<Monitored, Escape> {
     let what = match kind.as_atom() {
-        Some(atoms::PROCESS) => signal::monitor::monitored_process(ctx, item),
+        Some(atoms::PROCESS) => {
+            let what = signal::monitor::monitored_process(ctx, item);
+            // A node without a name knows no names of others.
+            let nameless = ctx.tables().local_node().0 == atoms::NONODE_NOHOST;
+            what.filter(|m| !(nameless && matches!(m, Monitored::RemoteName(..))))
+        }
         Some(atoms::PORT) => beamr_vm::port::monitored(item),
         Some(atoms::TIME_OFFSET)
             if item
@@ -640,6 +706,7 @@ pub const TABLE: &[NativeEntry] = &[
     signals("spawn_link", 3, spawn_link_3),
     signals("spawn_opt", 4, spawn_opt_4),
     internal("spawn_request", 4, spawn_request_4),
+    internal("dist_spawn_request", 4, dist_spawn_request_4),
     signals("spawn_request_abandon", 1, spawn_request_abandon_1),
     signals("!", 2, send_2),
     signals("send", 2, send_2),

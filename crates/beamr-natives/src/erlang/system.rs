@@ -589,7 +589,10 @@ fn system_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             let n = u64::from(vm.trace_control_word.load(Relaxed));
             Ok(ctx.unsigned(n))
         }
-        "sequential_tracer" => pair(ctx, "sequential_tracer", Word::FALSE),
+        "sequential_tracer" => {
+            let tracer = vm.trace.seq_tracer.get(beamr_vm::process::worker(ctx));
+            pair(ctx, "sequential_tracer", tracer)
+        }
         "garbage_collection" => {
             let max = d.max_heap_size.read().unwrap_or_else(|e| e.into_inner()).0;
             let rows = [
@@ -866,8 +869,14 @@ fn system_flag_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
             Some(b) => Ok(Word::boolean(f.set_wall_time(&vm, b))),
             None => Err(ctx.badarg()),
         },
-        "sequential_tracer" if value == Word::FALSE || value.is_local_pid() => Ok(Word::FALSE),
-        "reset_seq_trace" if value == Word::TRUE => Ok(Word::TRUE),
+        "sequential_tracer" if value == Word::FALSE || value.is_local_pid() => Ok(vm
+            .trace
+            .seq_tracer
+            .set(beamr_vm::process::worker(ctx), value)),
+        "reset_seq_trace" if value == Word::TRUE => {
+            beamr_vm::trace::seq::reset_all(ctx);
+            Ok(Word::TRUE)
+        }
         "debug_flags" => Ok(Word::TRUE),
         "time_offset" if name(ctx, value) == Some("finalize") => ctx.atom("final"),
         "microstate_accounting" if value.is_boolean() || name(ctx, value) == Some("reset") => {

@@ -6,6 +6,7 @@ use beamr_abi::{Capability, Ctx, Escape, NativeEntry, NativeFn, ReleaseSpan};
 use beamr_term::{Build, Word, atoms};
 use beamr_vm::match_spec::{Dialect, SpecError};
 use beamr_vm::process::{vm_of, worker};
+use beamr_vm::trace::seq;
 use beamr_vm::trace::spec::Spec;
 use beamr_vm::trace::{EventPattern, Session, Tracing, flags};
 
@@ -307,8 +308,8 @@ fn trace_info(ctx: &mut Ctx, s: &Arc<Session>, what: Word, item: Word) -> Result
         _ => return Err(ctx.badarg()),
     };
     let (mask, tracer) = match name(ctx, what) {
-        Some("new" | "new_processes") => s.of_new(false),
-        Some("new_ports") => s.of_new(true),
+        Some("new" | "new_processes") => w.vm.trace.of_new(w, s, false),
+        Some("new_ports") => w.vm.trace.of_new(w, s, true),
         _ if what.is_local_pid() => match beamr_vm::trace::traced(w, s, what) {
             Some(found) => found,
             None => return Ok(atoms::UNDEFINED.word()),
@@ -341,47 +342,69 @@ fn trace_delivered_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
     Ok(r)
 }
 
-const SEQ_FLAGS: &[&str] = &[
-    "send",
-    "receive",
-    "print",
-    "timestamp",
-    "monotonic_timestamp",
-    "strict_monotonic_timestamp",
-];
+/// The flag of a token that an atom names.
+fn seq_flag(ctx: &Ctx, w: Word) -> Option<u32> {
+    let text = name(ctx, w)?;
+    seq::FLAGS.iter().find(|f| f.0 == text).map(|f| f.1)
+}
 
-/// `seq_trace(Item, Value)`: no token is ever set; taking away what is not there gives what stood there, anything else is refused
-/// with `notsup`.
+/// `seq_trace(Item, Value)`: the value before.
 fn seq_trace_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    match (name(ctx, args[0]), args[1]) {
-        (Some(f), w) if SEQ_FLAGS.contains(&f) => match w.as_boolean() {
-            Some(false) => Ok(Word::FALSE),
-            Some(true) => Err(ctx.notsup()),
+    let value = args[1];
+    if let Some(flag) = seq_flag(ctx, args[0]) {
+        return match value.as_boolean() {
+            Some(on) => Ok(Word::boolean(seq::set_flag(ctx, flag, on))),
             None => Err(ctx.badarg()),
-        },
-        (Some("label"), _) => Err(ctx.notsup()),
-        (Some("serial"), w) => match w.as_tuple() {
-            Some([a, b]) if a.is_small() && b.is_small() => Err(ctx.notsup()),
-            _ => Err(ctx.badarg()),
-        },
-        (Some("sequential_trace_token"), w) if w.is_nil() => Ok(Word::NIL),
-        (Some("sequential_trace_token"), w) if w.is_tuple() => Err(ctx.notsup()),
+        };
+    }
+    match (name(ctx, args[0]), value.as_tuple()) {
+        (Some("label"), _) => Ok(seq::set_label(ctx, value)),
+        (Some("serial"), Some([last, serial])) if last.is_small() && serial.is_small() => {
+            let (last, serial) = seq::set_serial(ctx, last.small_value(), serial.small_value());
+            Ok(ctx.tuple(&[Word::fixnum(last), Word::fixnum(serial)]))
+        }
+        (Some("sequential_trace_token"), _) if value.is_nil() => {
+            let before = match seq::token(ctx) {
+                Some(t) => t.build(ctx),
+                None => Word::NIL,
+            };
+            seq::clear(ctx);
+            Ok(before)
+        }
         _ => Err(ctx.badarg()),
     }
 }
 
 /// `seq_trace_info(Item)`.
 fn seq_trace_info_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
-    match name(ctx, args[0]) {
-        Some(f) if SEQ_FLAGS.contains(&f) || f == "spawn" => Ok(ctx.tuple(&[args[0], Word::FALSE])),
-        Some("label" | "serial") => Ok(Word::NIL),
-        _ => Err(ctx.badarg()),
-    }
+    let flag = seq_flag(ctx, args[0]);
+    let item = name(ctx, args[0]);
+    let Some(token) = seq::token(ctx) else {
+        return match item {
+            _ if flag.is_some() || item == Some("spawn") => Ok(ctx.tuple(&[args[0], Word::FALSE])),
+            Some("label" | "serial") => Ok(Word::NIL),
+            _ => Err(ctx.badarg()),
+        };
+    };
+    let value = match (flag, item) {
+        (Some(flag), _) => Word::boolean(token.flags & flag != 0),
+        (_, Some("label")) => {
+            beamr_term::copy::copy(token.label(), ctx, beamr_term::copy::CopyMode::Share)
+        }
+        (_, Some("serial")) => ctx.tuple(&[Word::fixnum(token.last), Word::fixnum(token.serial)]),
+        _ => return Err(ctx.badarg()),
+    };
+    Ok(ctx.tuple(&[args[0], value]))
 }
 
-/// `seq_trace_print(...)`: there is no token.
-fn seq_trace_print(_: &mut Ctx, _: &[Word]) -> Result<Word, Escape> {
-    Ok(Word::FALSE)
+/// `seq_trace_print(Message)`.
+fn seq_trace_print_1(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(Word::boolean(seq::print(ctx, None, args[0])))
+}
+
+/// `seq_trace_print(Label, Message)`.
+fn seq_trace_print_2(ctx: &mut Ctx, args: &[Word]) -> Result<Word, Escape> {
+    Ok(Word::boolean(seq::print(ctx, Some(args[0]), args[1])))
 }
 
 /// `erl_tracer:enabled(TraceTag, State, Tracee)`: a process that is to trace is told to go.
@@ -416,8 +439,8 @@ pub const TABLE: &[NativeEntry] = &[
     row("trace_delivered", 1, trace_delivered_1),
     row("seq_trace", 2, seq_trace_2),
     row("seq_trace_info", 1, seq_trace_info_1),
-    row("seq_trace_print", 1, seq_trace_print),
-    row("seq_trace_print", 2, seq_trace_print),
+    row("seq_trace_print", 1, seq_trace_print_1),
+    row("seq_trace_print", 2, seq_trace_print_2),
     internal("trace", 4, trace_4).releases(ReleaseSpan::since(27)),
     internal("trace_pattern", 4, trace_pattern_4).releases(ReleaseSpan::since(27)),
     internal("trace_info", 3, trace_info_3).releases(ReleaseSpan::since(27)),

@@ -7,6 +7,7 @@
 //! two or three preemptions keep the whole run near a minute; LOOM_MAX_PREEMPTIONS sets another bound for all.
 #![cfg(loom)]
 
+mod breakpoints;
 mod epoch;
 mod gate;
 mod park;

@@ -13,6 +13,7 @@ use super::image::{Image, ImageKey, Instance, Trust};
 use super::on_load;
 use crate::engine::{CodePos, Engine, EngineError};
 use crate::lower::{LowerEnv, LowerError, LowerFault, Lowered, lower};
+use crate::trace::breaks::Breaks;
 
 /// Images that may exist at a time: the size of every namespace's array of instances.
 #[cfg(target_pointer_width = "64")]
@@ -114,6 +115,14 @@ impl Ranges {
         }
         self.give_id(id);
     }
+    /// Calls `f` with every image. `f` must not make or drop images.
+    pub(crate) fn each(&self, mut f: impl FnMut(&Image)) {
+        let list = self.list.read().unwrap_or_else(|e| e.into_inner());
+        for r in list.iter() {
+            // SAFETY: see the field.
+            f(unsafe { &*r.3 });
+        }
+    }
     /// Calls `f` with the image that the byte at `at` lies in. `f` must not drop images.
     pub fn with<R>(&self, at: usize, f: impl FnOnce(&Image) -> R) -> Option<R> {
         self.view().find(at).map(f)
@@ -196,6 +205,8 @@ pub struct CodeServer {
     pub engine: Arc<dyn Engine>,
     /// Entries of a trace (`backtrace_depth`).
     pub backtrace_depth: AtomicUsize,
+    /// Breakpoints.
+    pub breaks: Breaks,
     /// Positions of code.
     pub ranges: Arc<Ranges>,
     natives: Arc<NativeTable>,
@@ -229,6 +240,7 @@ impl CodeServer {
             tables,
             engine,
             backtrace_depth: AtomicUsize::new(DEFAULT_BACKTRACE_DEPTH),
+            breaks: Breaks::default(),
             ranges: Arc::default(),
             natives,
             filtered: Mutex::default(),
@@ -360,6 +372,7 @@ impl CodeServer {
             ranges: self.ranges.clone(),
         });
         self.ranges.add(&image);
+        self.breaks.emitted(&*self.engine, &image.emitted);
         Ok(image)
     }
     /// Keeps a purged image: processes may hold its literals.

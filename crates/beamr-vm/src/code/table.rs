@@ -7,7 +7,7 @@
 //! Making several modules current is one critical section: no other load or purge comes between,
 //! but a process that runs meanwhile may see the export of one module before that of another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -30,9 +30,9 @@ pub enum FinishError {
     /// Modules with an `on_load` function among several.
     #[error("{} modules have on_load functions and are not alone", .0.len())]
     OnLoad(Vec<Atom>),
-    /// A module twice in one list.
-    #[error("a module stands twice in the list")]
-    Duplicate(Atom),
+    /// Modules that stand in the list again, once for each time.
+    #[error("{} modules stand in the list again", .0.len())]
+    Duplicate(Vec<Atom>),
     /// No room for another `M:F/A`.
     #[error(transparent)]
     Exports(#[from] TableFull),
@@ -219,6 +219,26 @@ impl ModuleTable {
             slot.store(to.cast_mut(), Ordering::Release);
         }
     }
+    /// Puts a position into an export slot: a detour of a breakpoint, or what it took the place of.
+    pub(crate) fn put_export(&self, id: ExportId, to: CodePos) {
+        self.set_export(id, to);
+    }
+    /// The current instances of one module, or of all.
+    pub(crate) fn instances(&self, module: Option<Atom>) -> Vec<Arc<Instance>> {
+        let map = self.map();
+        match module {
+            Some(m) => map
+                .get(&m)
+                .and_then(|m| m.current.clone())
+                .into_iter()
+                .collect(),
+            None => map.values().filter_map(|m| m.current.clone()).collect(),
+        }
+    }
+    /// The natives that the namespace may use.
+    pub(crate) fn native_rows(&self) -> impl Iterator<Item = &'static NativeEntry> + '_ {
+        self.natives.iter()
+    }
     fn set_instance(&self, image: u32, to: *const Instance) {
         if let Some(slot) = self.instances.as_slice().get(image as usize) {
             slot.store(to.cast_mut().cast(), Ordering::Release);
@@ -288,25 +308,29 @@ impl ModuleTable {
     /// waits for [`ModuleTable::finish_on_load`].
     pub fn finish(&self, images: &[Arc<Image>]) -> Result<Finished, FinishError> {
         let mut map = self.map_mut();
-        for (i, image) in images.iter().enumerate() {
-            if images[..i].iter().any(|o| o.module() == image.module()) {
-                return Err(FinishError::Duplicate(image.module()));
-            }
-        }
         let with = |f: &dyn Fn(&Arc<Image>) -> bool| -> Vec<Atom> {
             let hits = images.iter().filter(|i| f(i));
             hits.map(|i| i.module()).collect()
         };
+        let on_load = with(&|i| i.lowered.on_load.is_some());
+        if images.len() > 1 && !on_load.is_empty() {
+            return Err(FinishError::OnLoad(on_load));
+        }
+        let mut seen = HashSet::new();
+        let again: Vec<Atom> = images
+            .iter()
+            .map(|i| i.module())
+            .filter(|m| !seen.insert(*m))
+            .collect();
+        if !again.is_empty() {
+            return Err(FinishError::Duplicate(again));
+        }
         let not_purged = with(&|i| {
             map.get(&i.module())
                 .is_some_and(|m| m.old.is_some() && m.current.is_some())
         });
         if !not_purged.is_empty() {
             return Err(FinishError::NotPurged(not_purged));
-        }
-        let on_load = with(&|i| i.lowered.on_load.is_some());
-        if images.len() > 1 && !on_load.is_empty() {
-            return Err(FinishError::OnLoad(on_load));
         }
         for image in images {
             self.export_ids(image)?;
@@ -360,13 +384,23 @@ impl ModuleTable {
             let native = self.default_export(*id);
             self.set_export(*id, if native.is_null() { *at } else { native });
         }
-        if let Some(before) = m.current.replace(instance) {
+        let before = m.current.replace(instance.clone());
+        let breaks = &self.server.breaks;
+        if let Some(before) = before {
             for (id, _) in self.export_ids(&before.image)? {
                 if !new.iter().any(|n| n.0 == id) {
                     self.set_export(id, self.default_export(id));
                 }
             }
+            breaks.module_changed(
+                self,
+                instance.image.module(),
+                Some(&before),
+                Some(&instance),
+            );
             m.old = Some(before);
+        } else {
+            breaks.module_changed(self, instance.image.module(), None, Some(&instance));
         }
         Ok(())
     }
@@ -480,6 +514,8 @@ impl ModuleTable {
                     self.set_export(id, self.default_export(id));
                 }
             }
+            let breaks = &self.server.breaks;
+            breaks.module_changed(self, module, Some(&instance), None);
             m.old = Some(instance);
         }
         Ok(true)

@@ -141,7 +141,8 @@ pub fn lower(module: &Module, env: &LowerEnv<'_>) -> Result<Lowered, LowerError>
         .and_then(|()| l.translate())
         .and_then(|()| l.check_labels())
         .map_err(|what| l.error_here(what))?;
-    let (exports, lambdas) = l.tables().map_err(|(at, what)| table_error(at, what))?;
+    let (mut exports, mut lambdas) = l.tables().map_err(|(at, what)| table_error(at, what))?;
+    l.split_entries(&mut exports, &mut lambdas);
     let name = l
         .consts
         .name(1)
@@ -537,6 +538,53 @@ impl<'a> Lowering<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Sees to it that nothing but a call comes to the first word of a function: breakpoints stand there. An entry that the function
+    /// itself jumps to (a receive at its beginning) gets another label, and an op of its own, in front.
+    fn split_entries(&mut self, exports: &mut [(Atom, u32, Label)], lambdas: &mut [Lambda]) {
+        let entries: HashSet<Label> = self.functions.iter().map(|f| f.entry).collect();
+        let jumped: HashSet<Label> = self.jumps.iter().map(|j| j.0).collect();
+        let mut renamed: HashMap<Label, Label> = HashMap::new();
+        let mut code = Vec::with_capacity(self.code.len());
+        let mut ops = std::mem::take(&mut self.code).into_iter().peekable();
+        while let Some(op) = ops.next() {
+            let Op::Label(l) = op else {
+                code.push(op);
+                continue;
+            };
+            if !entries.contains(&l) {
+                code.push(op);
+            } else if jumped.contains(&l) {
+                let new = self.owner.len() as Label;
+                self.owner.push(self.owner[l as usize]);
+                renamed.insert(l, new);
+                code.extend([Op::Label(new), Op::Enter, op]);
+            } else {
+                code.push(op);
+                if matches!(ops.peek(), Some(Op::Label(_))) {
+                    code.push(Op::Enter);
+                }
+            }
+        }
+        self.code = code;
+        if renamed.is_empty() {
+            return;
+        }
+        let rename = |l: &mut Label| {
+            if let Some(new) = renamed.get(l) {
+                *l = *new;
+            }
+        };
+        for op in &mut self.code {
+            if let Op::Call { target, .. } = op {
+                rename(target);
+            }
+        }
+        self.functions.iter_mut().for_each(|f| rename(&mut f.entry));
+        exports.iter_mut().for_each(|e| rename(&mut e.2));
+        lambdas.iter_mut().for_each(|f| rename(&mut f.entry));
+        self.on_load.iter_mut().for_each(rename);
     }
 
     fn is_entry(&self, label: Label) -> bool {

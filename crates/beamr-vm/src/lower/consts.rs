@@ -67,6 +67,16 @@ impl Constants {
             words += size_in_words(w, CopyMode::Share, usize::MAX).unwrap_or_default();
             decoded.push(w);
         }
+        // Read when a program asks for them; a file with broken ones is not loaded.
+        for (table, bytes) in [
+            ("attributes", &module.attributes),
+            ("compile information", &module.compile_info),
+        ] {
+            if !bytes.is_empty() {
+                etf::decode(bytes, tables, options, &mut scratch)
+                    .map_err(|e| ((table, 0), LowerFault::BadLiteral(e)))?;
+            }
+        }
         for r in &module.records.records {
             // `{Name, Exported, Fields}`, a list cell and a pair for each field.
             words += 4;

@@ -908,6 +908,7 @@ impl Display for OpText<'_> {
             ),
             Op::End => f.write_str("end"),
             Op::NifStart => f.write_str("nif_start"),
+            Op::Enter => f.write_str("enter"),
             Op::OnLoad => f.write_str("on_load"),
         }
     }

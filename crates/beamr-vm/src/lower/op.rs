@@ -746,6 +746,8 @@ pub enum Op {
     // ---- rest
     /// End of the function part of the module.
     End,
+    /// Stands at the entry of a function that jumps back to its beginning, before what it jumps to: there a call is told from a jump.
+    Enter,
     /// `nif_start`: the function may be replaced by a NIF of `load_nif`; no code.
     NifStart,
     /// Not emitted: see [`super::Lowered::on_load`].

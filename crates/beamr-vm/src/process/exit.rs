@@ -18,9 +18,10 @@ use beamr_term::{Atom, Build, Word, atoms};
 use super::{Carried, Outstanding, Own, Process, Slot, process, slot_of, worker};
 use crate::sched::Worker;
 use crate::sched::online::BLOCKS;
-use crate::signal::handle::{send_down, send_exit};
+use crate::signal::handle::{send_down, send_exit, send_link_exit};
 use crate::signal::{Batch, ExitKind, Signal, monitor, push_proc, suspend};
 use crate::trace::process::{exited, procs};
+use crate::trace::seq;
 
 /// Signals sent per step of the procedure.
 const CHUNK: usize = 1000;
@@ -219,7 +220,8 @@ fn chunk(w: &Worker, slot: &Slot, own: &mut Own, dying: &mut Dying) -> bool {
         left = left.saturating_sub(1 + reason_cost);
         if let Some((to, unlinking)) = own.links.pop_first() {
             if unlinking == 0 {
-                send_exit(w, me, to, ExitKind::Link, Carried::copy(dying.reason));
+                let token = seq::of_dying(w, slot, to, dying.reason);
+                send_link_exit(w, me, to, Carried::copy(dying.reason), token);
             }
             continue;
         }

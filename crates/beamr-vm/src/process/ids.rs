@@ -6,18 +6,19 @@
 use beamr_sync::SlotId;
 use beamr_term::header::{EXTERNAL_PID, REF_MAGIC, Subtag};
 use beamr_term::{Alloc, Atom, Build, Header, NodeEntry, Tables, Word};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// A process or port, of this node or another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ProcId {
-    /// `LOCAL_PID`, `LOCAL_PORT`, or `creation << 32 | atom` of another node.
-    node: u64,
+    /// `LOCAL_PID`, `LOCAL_PORT`, or `creation << 32 | atom` of another node. (Never 0, so that an optional one takes no more room.)
+    node: NonZeroU64,
     number: u64,
 }
 
-const LOCAL_PID: u64 = 0;
-const LOCAL_PORT: u64 = 1;
+const LOCAL_PID: NonZeroU64 = NonZeroU64::MIN;
+const LOCAL_PORT: NonZeroU64 = NonZeroU64::MIN.saturating_add(1);
 
 impl ProcId {
     /// A local process by its number.
@@ -49,7 +50,11 @@ impl ProcId {
             // SAFETY: word 2 of an external object is its counted node entry, alive with the object.
             let node = unsafe { &*(word.field(2) as usize as *const NodeEntry) };
             return Some(ProcId {
-                node: u64::from(node.creation) << 32 | u64::from(node.name.index()),
+                // Names of nodes come after the first atoms of every table.
+                node: NonZeroU64::new(
+                    u64::from(node.creation) << 32 | u64::from(node.name.index()),
+                )
+                .unwrap_or(LOCAL_PORT),
                 number: word.field(4),
             });
         }
@@ -57,20 +62,21 @@ impl ProcId {
     }
     /// Whether this is a process of this node.
     pub const fn is_local_pid(self) -> bool {
-        self.node == LOCAL_PID
+        self.node.get() == LOCAL_PID.get()
     }
     /// Whether this is a port of this node.
     pub const fn is_local_port(self) -> bool {
-        self.node == LOCAL_PORT
+        self.node.get() == LOCAL_PORT.get()
     }
     /// Whether it belongs to another node.
     pub const fn is_remote(self) -> bool {
-        self.node > LOCAL_PORT
+        self.node.get() > LOCAL_PORT.get()
     }
     /// Name and creation of the node it belongs to, when that is another one.
     pub const fn remote_node(self) -> Option<(Atom, u32)> {
         if self.is_remote() {
-            Some((Atom::from_index(self.node as u32), (self.node >> 32) as u32))
+            let node = self.node.get();
+            Some((Atom::from_index(node as u32), (node >> 32) as u32))
         } else {
             None
         }
@@ -93,6 +99,7 @@ impl ProcId {
             LOCAL_PID => Word::pid(self.number),
             LOCAL_PORT => Word::port(self.number),
             node => {
+                let node = node.get();
                 let entry = tables.node(Atom::from_index(node as u32), (node >> 32) as u32);
                 let p = heap.alloc(5);
                 // SAFETY: five fresh words, complete before they are linked.

@@ -257,7 +257,7 @@ impl<A: Alloc> Builder<'_, A> {
                     self.term(l)
                 }
             }
-            InfoItem::LastCalls => match &self.process.saved_calls {
+            InfoItem::LastCalls => match self.process.saved_calls() {
                 Some(s) => s.list(self.heap),
                 None => Word::FALSE,
             },
@@ -316,7 +316,10 @@ impl<A: Alloc> Builder<'_, A> {
             }
             InfoItem::RegisteredName => self.own.name.map_or(Word::NIL, Atom::word),
             InfoItem::Sensitive => Word::boolean(self.process.sensitive),
-            InfoItem::SequentialTraceToken => Word::NIL,
+            InfoItem::SequentialTraceToken => match crate::trace::seq::token_of(self.process) {
+                Some(t) => t.build(self.heap),
+                None => Word::NIL,
+            },
             InfoItem::StackSize => {
                 let n = self.process.body.heap.stack_size();
                 self.size(n)

@@ -265,6 +265,10 @@ impl Mailbox {
             unsafe { message(self.before).next }
         }
     }
+    /// The address of the node at the receive position.
+    pub(crate) fn current_node(&self) -> usize {
+        self.position() as usize
+    }
     /// The message at the receive position.
     #[inline]
     pub fn current(&self) -> Option<Word> {

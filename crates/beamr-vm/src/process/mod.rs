@@ -264,6 +264,9 @@ pub(crate) enum TimeoutState {
     Fired,
 }
 
+/// See [`Own::tokens`].
+pub(crate) type Tokens = std::collections::HashMap<usize, Option<crate::trace::seq::Token>>;
+
 /// What the runner owns; see the module.
 pub struct Own {
     /// Messages.
@@ -296,6 +299,9 @@ pub struct Own {
     pub(crate) timer: Option<ReceiveTimer>,
     /// Number of the current receive timer: signals of older ones are stale.
     pub(crate) timer_id: u32,
+    /// Tokens of sequential tracing of messages in the mailbox, by the addresses of their nodes; `None` for a message of the VM, which leaves
+    /// the process its token.
+    pub(crate) tokens: Option<Box<Tokens>>,
     /// Message timers to itself.
     pub(crate) timers: Option<Box<crate::timer::OwnTimers>>,
     pub(crate) unlink_id: u64,
@@ -362,6 +368,7 @@ impl Default for Own {
             timeout: TimeoutState::Unset,
             timer: None,
             timer_id: 0,
+            tokens: None,
             timers: None,
             unlink_id: 0,
             outstanding: None,
@@ -396,8 +403,8 @@ pub struct Process {
     pub max_heap: MaxHeap,
     /// `process_flag(sensitive, true)`.
     pub sensitive: bool,
-    /// `process_flag(save_calls, N)`.
-    pub(crate) saved_calls: Option<Box<saved_calls::SavedCalls>>,
+    /// What few processes have: what is noted of its calls.
+    pub(crate) watched: Option<Box<Watched>>,
     /// `process_flag(async_dist, true)`.
     pub async_dist: bool,
     /// `erts_internal:ets_super_user(true)`: protections of ets tables do not hold for it.
@@ -416,6 +423,17 @@ pub struct Process {
     pub(crate) mailbox_away: Option<Box<Mailbox>>,
     /// Why it ended, in its own heap, until the exit procedure took it.
     pub(crate) ended: Option<Box<exit::Ended>>,
+}
+
+/// What is noted of the calls of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    /// `process_flag(save_calls, N)`.
+    pub saved_calls: Option<saved_calls::SavedCalls>,
+    /// Sequential tracing.
+    pub seq: Option<crate::trace::seq::Seq>,
+    /// Time of traced calls.
+    pub timed: Option<crate::trace::calls::Timed>,
 }
 
 // SAFETY: a process's terms live in its own blocks; it moves between threads as a whole.
@@ -464,6 +482,15 @@ impl Process {
             m.append(&mut own.mailbox);
             own.mailbox = *m;
         }
+    }
+    /// What is noted of its calls, from now on.
+    pub(crate) fn watched(&mut self) -> &mut Watched {
+        self.watched.get_or_insert_default()
+    }
+    /// The calls that it saves, if it does.
+    #[inline]
+    pub(crate) fn saved_calls(&mut self) -> Option<&mut saved_calls::SavedCalls> {
+        self.watched.as_mut()?.saved_calls.as_mut()
     }
     /// Its slot.
     #[inline]

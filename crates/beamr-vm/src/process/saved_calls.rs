@@ -55,14 +55,14 @@ impl SavedCalls {
 impl Process {
     /// Begins anew to save `n` calls, or stops (0): the number before. It is in force from when the process is switched in.
     pub(crate) fn save_calls(&mut self, n: usize) -> usize {
-        let before = self.saved_calls.as_ref().map_or(0, |s| s.limit);
+        let before = self.saved_calls().map_or(0, |s| s.limit);
         self.slot().tracing().set_bit(SAVES_CALLS, n > 0);
-        self.saved_calls = (n > 0).then(|| {
-            Box::new(SavedCalls {
+        if n > 0 || before > 0 {
+            self.watched().saved_calls = (n > 0).then(|| SavedCalls {
                 limit: n,
                 calls: VecDeque::with_capacity(n),
-            })
-        });
+            });
+        }
         before
     }
 }
@@ -70,7 +70,7 @@ impl Process {
 /// Points the context of the running process to the exports that its calls are to find.
 pub(crate) fn set_exports(ctx: &mut Ctx) {
     let modules = &slot_of(ctx).namespace.modules;
-    ctx.exports = if process(ctx).saved_calls.is_some() {
+    ctx.exports = if process(ctx).saved_calls().is_some() {
         modules.no_exports()
     } else {
         modules.exports_ptr()
@@ -80,7 +80,7 @@ pub(crate) fn set_exports(ctx: &mut Ctx) {
 /// Notes a call of the running process, if it saves calls.
 #[inline]
 pub(crate) fn called(ctx: &Ctx, module: Atom, function: Atom, arity: u32) {
-    if let Some(s) = &mut process(ctx).saved_calls {
+    if let Some(s) = process(ctx).saved_calls() {
         s.note(Saved::Call(module, function, arity));
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn called(ctx: &Ctx, module: Atom, function: Atom, arity: u32) {
 #[inline]
 pub(crate) fn event(ctx: &Ctx, what: Atom) {
     if slot_of(ctx).tracing().is_observed()
-        && let Some(s) = &mut process(ctx).saved_calls
+        && let Some(s) = process(ctx).saved_calls()
     {
         s.note(Saved::Event(what));
     }

@@ -135,6 +135,17 @@ pub fn max_heap_size(ctx: &Ctx, term: Word) -> Option<(usize, MaxHeap)> {
     Some((n, max))
 }
 
+/// The value of the option `reply`.
+pub fn reply_option(ctx: &Ctx, value: Word) -> Option<ReplyOption> {
+    match ctx.tables().atoms.text(value.as_atom()?) {
+        "yes" => Some(ReplyOption::Yes),
+        "no" => Some(ReplyOption::No),
+        "error_only" => Some(ReplyOption::ErrorOnly),
+        "success_only" => Some(ReplyOption::SuccessOnly),
+        _ => None,
+    }
+}
+
 /// Parses the options of `spawn_opt` (and, when `request` is given, of `spawn_request`).
 pub fn spawn_options(
     ctx: &Ctx,
@@ -212,13 +223,7 @@ pub fn spawn_options(
             Some(atoms::ASYNC_DIST) => value.is_boolean(),
             Some(a) if ctx.tables().atoms.text(a) == "scheduler" => size(*value).is_some(),
             Some(atoms::REPLY) if request.is_some() => {
-                let reply = match value.as_atom().map(|a| ctx.tables().atoms.text(a)) {
-                    Some("yes") => Some(ReplyOption::Yes),
-                    Some("no") => Some(ReplyOption::No),
-                    Some("error_only") => Some(ReplyOption::ErrorOnly),
-                    Some("success_only") => Some(ReplyOption::SuccessOnly),
-                    _ => None,
-                };
+                let reply = reply_option(ctx, *value);
                 if let (Some(r), Some(reply)) = (request.as_deref_mut(), reply) {
                     r.reply = reply;
                 }
@@ -377,7 +382,7 @@ pub(crate) fn make(
         error_handler: atoms::ERROR_HANDLER,
         max_heap,
         sensitive: false,
-        saved_calls: None,
+        watched: None,
         async_dist: false,
         ets_super_user: false,
         charged: 0,
@@ -489,6 +494,9 @@ pub fn spawn_start(
         },
         |child| {
             if slot.tracing().is_observed() || w.vm.trace.traces_new() {
+                if slot.tracing().has_token() {
+                    crate::trace::seq::spawns(ctx, child, started);
+                }
                 inherit(w, Some(slot), child, options.link);
                 spawned(w, Some(slot), child, started, options.link);
             }
@@ -558,12 +566,11 @@ pub fn spawn_request(
     Ok(id)
 }
 
-/// A spawn request with a wrong option: the answer is an error, and it has an id all the same.
-pub fn refuse_request(ctx: &mut Ctx, request: &RequestOptions) -> Result<Word, Escape> {
-    let reason = ctx.atom("badopt")?;
+/// A spawn request that cannot be met: the answer is an error, and it has an id all the same.
+pub fn refuse_request(ctx: &mut Ctx, request: &RequestOptions, reason: Word) -> Word {
     let id = make_ref(ctx);
     answer_request(ctx, id, atoms::ERROR, reason, request);
-    Ok(id)
+    id
 }
 
 fn answer_request(ctx: &mut Ctx, id: Word, what: Atom, value: Word, request: &RequestOptions) {

@@ -28,6 +28,7 @@ use crate::code::server::View;
 use crate::engine::CodePos;
 use crate::machine::is_stub;
 use crate::rt::{Uncaught, WorkerCode};
+use crate::trace::calls::{self, position};
 
 /// Raises an exception at `ip`: takes the trace, unwinds to the nearest handler. At the handler x0 is
 /// [`Word::NONE`], x1 the class atom, x2 the reason, x3 the raw trace, and `heap.stop` is the
@@ -62,7 +63,10 @@ pub(super) unsafe fn raise_undef(
     let head = ctx.tuple(&[module, function, args, Word::NIL]);
     let depth = WorkerCode::of(ctx).server.backtrace_depth.load(Relaxed);
     let mut raw = Raw::new(atoms::ERROR.word(), head);
-    gather(&*ctx.body, 0, depth.saturating_sub(1), |w| raw.push(w));
+    let traced = position(&WorkerCode::of(ctx).server);
+    gather(&*ctx.body, traced, 0, depth.saturating_sub(1), |w| {
+        raw.push(w);
+    });
     let raw = raw.term(ctx);
     let reason = atoms::UNDEF.word();
     throw(regs, ip, ExceptionClass::Error, reason, raw)
@@ -115,7 +119,7 @@ unsafe fn throw(
     let (mut class, mut reason) = (class, reason);
     if ctx.body().catches > 0 {
         let server: *const CodeServer = &raw const *WorkerCode::of(ctx).server;
-        let handler = unwind(&*server, ctx.body(), ip);
+        let handler = unwind(&*server, ctx, ip, class.atom().word(), reason);
         if !handler.is_null() {
             regs.x[0] = Word::NONE;
             regs.x[1] = class.atom().word();
@@ -127,6 +131,11 @@ unsafe fn throw(
     if class == ExceptionClass::Throw {
         class = ExceptionClass::Error;
         reason = ctx.tuple(&[atoms::NOCATCH.word(), reason]);
+    }
+    let server = WorkerCode::of(ctx).server.clone();
+    if ctx.body().catches == 0 && server.breaks.was_used() {
+        // Nobody catches it, but there may be somebody to be told.
+        unwind(&server, ctx, ip, class.atom().word(), reason);
     }
     if class == ExceptionClass::Error {
         let trace = build_stacktrace(ctx, raw);
@@ -145,13 +154,29 @@ unsafe fn throw(
 }
 
 /// Walks the stack to the first catch tag, drops what lies above its frame, and gives the handler's position.
-unsafe fn unwind(server: &CodeServer, body: &mut Body, ip: CodePos) -> CodePos {
-    let heap = &mut body.heap;
+unsafe fn unwind(
+    server: &CodeServer,
+    ctx: &mut Ctx,
+    ip: CodePos,
+    class: Word,
+    reason: Word,
+) -> CodePos {
+    let traced = position(server) as u64;
+    let mut told = std::ptr::null();
+    let heap: *mut beamr_abi::Heap = ctx.heap();
+    let heap = &mut *heap;
     let mut at = ip as usize;
     let mut frame = heap.stop;
     let mut p = heap.stop;
     while p < heap.end {
         let w = *p;
+        if w == traced {
+            if calls::left_by_exception(ctx, p.add(1), class, reason) {
+                told = p.add(1).cast_const();
+            }
+            p = p.add(calls::FRAME);
+            continue;
+        }
         if w & 3 == PRIMARY_HEADER {
             at = (w as usize).wrapping_sub(1);
             frame = p.add(1);
@@ -161,9 +186,13 @@ unsafe fn unwind(server: &CodeServer, body: &mut Body, ip: CodePos) -> CodePos {
                 let handler = server
                     .ranges
                     .with(at, |image| image.handler(tag.catch_index()));
+                let handler = handler.unwrap_or(std::ptr::null());
+                if !told.is_null() {
+                    calls::caught(ctx, told, handler as usize);
+                }
                 *p = Word::NIL.bits();
                 heap.stop = frame;
-                return handler.unwrap_or(std::ptr::null());
+                return handler;
             }
         }
         p = p.add(1);
@@ -230,12 +259,10 @@ unsafe fn raw_trace(
             };
             // The frame is that of `ip`, or, when a stub runs the native, that of the nearest return address.
             let first = here.or_else(|| {
-                let mut p = ctx.body().heap.stop;
-                let end = ctx.body().heap.end;
-                while p < end && *p & 3 != PRIMARY_HEADER {
-                    p = p.add(1);
-                }
-                (p < end).then(|| Word::fixnum(*p as i64 - 1))
+                let traced = position(&WorkerCode::of(ctx).server);
+                let mut first = None;
+                gather(&*ctx.body, traced, 0, 1, |at| first = Some(at));
+                first
             });
             previous = ip as usize;
             if let Some(first) = first {
@@ -257,16 +284,32 @@ unsafe fn raw_trace(
             }
         }
     }
-    gather(&*ctx.body, previous, left, |w| raw.push(w));
+    let traced = position(&WorkerCode::of(ctx).server);
+    gather(&*ctx.body, traced, previous, left, |w| raw.push(w));
     raw.term(ctx)
 }
 
-/// Gives return addresses, each as the byte before it; neighbours that are equal count once.
-unsafe fn gather(body: &Body, previous: usize, left: usize, mut give: impl FnMut(Word)) {
+/// Gives return addresses, each as the byte before it; neighbours that are equal count once. `traced` is the position of frames of
+/// tracing.
+unsafe fn gather(
+    body: &Body,
+    traced: usize,
+    previous: usize,
+    left: usize,
+    mut give: impl FnMut(Word),
+) {
     let (mut previous, mut left) = (previous, left);
     let mut p = body.heap.stop;
     while p < body.heap.end && left > 0 {
         let w = *p as usize;
+        if w == traced {
+            if let Some(at) = calls::stands_for(p.add(1)) {
+                give(Word::fixnum(at as i64));
+                left -= 1;
+            }
+            p = p.add(calls::FRAME);
+            continue;
+        }
         if w as u64 & 3 == PRIMARY_HEADER && w != previous && w != 0 && !is_stub(w) {
             previous = w;
             give(Word::fixnum(w as i64 - 1));
@@ -412,7 +455,23 @@ pub unsafe fn stack_frames(server: &CodeServer, body: &Body, depth: usize) -> Ve
     }
     let mut view = server.ranges.view();
     out.extend(Frame::at(&mut view, body.ip as usize));
-    gather(body, body.ip as usize, usize::MAX, |at| {
+    let traced = position(server);
+    gather(body, traced, body.ip as usize, usize::MAX, |at| {
+        if out.len() < depth {
+            out.extend(Frame::at(&mut view, at.small_value() as usize));
+        }
+    });
+    out
+}
+
+/// The functions that the running process will return to, at most `depth`.
+///
+/// # Safety
+/// The caller owns the body.
+pub(crate) unsafe fn caller_frames(server: &CodeServer, body: &Body, depth: usize) -> Vec<Frame> {
+    let mut out = Vec::new();
+    let mut view = server.ranges.view();
+    gather(body, position(server), 0, usize::MAX, |at| {
         if out.len() < depth {
             out.extend(Frame::at(&mut view, at.small_value() as usize));
         }

@@ -13,6 +13,8 @@ use crate::signal::alias::send_to_alias;
 use crate::signal::handle::{handle_all, take_messages};
 use crate::signal::{Letter, Signal, push};
 use crate::timer;
+use crate::trace::flags::RECEIVE;
+use crate::trace::seq;
 
 #[cold]
 fn badarg(ctx: &mut Ctx) -> Pending {
@@ -53,7 +55,8 @@ fn route(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
         return crate::port::send(ctx, to, message);
     }
     if to.is_reference() {
-        send_to_alias(w, to, message, false);
+        let token = token_of_send(ctx, to, message);
+        send_to_alias(w, to, message, false, token);
         return Ok(());
     }
     if let Some([name, node]) = to.as_tuple() {
@@ -90,7 +93,14 @@ pub fn send_carried(ctx: &mut Ctx, to: Word, message: Carried) -> Result<(), Pen
     }
     ctx.bump(3 + message.words() as i64 / 64);
     let id = beamr_sync::SlotId::from_u64(to.local_number());
-    let _ = push(worker(ctx), id, Signal::Message(message.into_message()));
+    let term = message.term;
+    let message = message.into_message();
+    let signal = if slot_of(ctx).tracing().has_token() {
+        letter(ctx, to, term, message)
+    } else {
+        Signal::Message(message)
+    };
+    let _ = push(worker(ctx), id, signal);
     Ok(())
 }
 
@@ -103,7 +113,8 @@ pub fn send_with_priority(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), 
     if slot_of(ctx).tracing().is_observed() {
         observed_send(ctx, to, message);
     }
-    send_to_alias(worker(ctx), to, message, true);
+    let token = token_of_send(ctx, to, message);
+    send_to_alias(worker(ctx), to, message, true, token);
     Ok(())
 }
 
@@ -126,8 +137,8 @@ fn send_local(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
     };
     let id = beamr_sync::SlotId::from_u64(to.local_number());
     let w = worker(ctx);
-    let signal = if w.vm.trace.wants_senders() {
-        letter(ctx, m)
+    let signal = if w.vm.trace.wants_senders() || slot_of(ctx).tracing().has_token() {
+        letter(ctx, to, message, m)
     } else {
         Signal::Message(m)
     };
@@ -135,12 +146,24 @@ fn send_local(ctx: &mut Ctx, to: Word, message: Word) -> Result<(), Pending> {
     Ok(())
 }
 
+/// The token that a message takes with it.
+#[inline]
+fn token_of_send(ctx: &Ctx, to: Word, message: Word) -> Option<seq::Token> {
+    slot_of(ctx)
+        .tracing()
+        .has_token()
+        .then(|| seq::sends(ctx, to, message))
+        .flatten()
+}
+
 /// A message that says more than its term.
 #[cold]
 #[inline(never)]
-fn letter(ctx: &mut Ctx, message: Message) -> Signal {
+fn letter(ctx: &mut Ctx, to: Word, term: Word, message: Message) -> Signal {
+    let token = seq::sends(ctx, to, term);
     Signal::Letter(Box::new(Letter {
         from: ctx.self_pid(),
+        token,
         message,
     }))
 }
@@ -192,10 +215,35 @@ pub fn loop_rec_end(ctx: &mut Ctx) {
 
 /// `remove_message`: takes the message out, cancels the receive's timer, resets the position.
 pub fn remove_message(ctx: &mut Ctx) {
-    event(ctx, atoms::RECEIVE);
+    if slot_of(ctx).tracing().is_observed() {
+        observed_receive(ctx);
+    }
     let o = own(ctx);
     o.mailbox.take_current(&mut process(ctx).body.heap);
     timer::stop_receive(worker(ctx), o);
+}
+
+#[cold]
+#[inline(never)]
+fn observed_receive(ctx: &mut Ctx) {
+    event(ctx, atoms::RECEIVE);
+    if !slot_of(ctx).tracing().has_token() {
+        return;
+    }
+    let o = own(ctx);
+    let Some(message) = o.mailbox.current() else {
+        return;
+    };
+    let at = o.mailbox.current_node();
+    let token = o.tokens.as_mut().and_then(|t| t.remove(&at));
+    if o.tokens.as_ref().is_some_and(|t| t.is_empty()) {
+        o.tokens = None;
+    }
+    if let Some(None) = token {
+        // From the VM.
+        return;
+    }
+    seq::receives(ctx, token.flatten(), message);
 }
 
 /// What a wait does.
@@ -267,6 +315,9 @@ pub fn wait_timeout(ctx: &mut Ctx, timeout: Word) -> WaitOutcome {
 /// `timeout`: behind an expired wait; resets the receive position and timer.
 pub fn timeout(ctx: &mut Ctx) {
     event(ctx, atoms::TIMEOUT);
+    if slot_of(ctx).tracing().on(RECEIVE) {
+        crate::trace::process::timed_out(worker(ctx), slot_of(ctx));
+    }
     let o = own(ctx);
     o.mailbox.reset();
     timer::stop_receive(worker(ctx), o);

@@ -11,6 +11,7 @@ mod calls;
 mod exception;
 mod messages;
 mod natives;
+mod trace;
 mod worker;
 
 pub use crate::gc::collect;
@@ -18,6 +19,7 @@ pub use calls::{
     Target, apply_failed, bad_fun, export_fun, export_or_undefined, fun_entry, fun_target,
     is_callable, late_fun, resolve, resolve_export, resolve_or_undefined, spread, undefined,
 };
+pub(crate) use exception::caller_frames;
 pub use exception::{
     Frame, build_stacktrace, catch_value, panicked, raise, raw_trace_class, reraise, stack_frames,
 };
@@ -27,4 +29,5 @@ pub use messages::{
     send_carried, send_with_priority, timeout, wait, wait_timeout,
 };
 pub use natives::{Step, escape, is_dirty, plain_error, polls, settle};
+pub use trace::{breakpoint, detour, original, rerouted, trace_returned};
 pub use worker::{ApplyCache, NativeName, NativeNames, ProcessSide, Uncaught, WorkerCode};

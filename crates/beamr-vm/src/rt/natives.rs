@@ -152,6 +152,7 @@ pub unsafe fn escape(
             body.heap.stop = body.heap.end.sub(1);
             *body.heap.stop = bottom as usize as u64;
             body.catches = 0;
+            crate::trace::calls::hibernates(&regs.ctx);
             let n = args.len();
             regs.x[..n].copy_from_slice(&args);
             if let Err(pos) = collect(regs, 0, n) {

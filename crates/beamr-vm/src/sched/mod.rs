@@ -190,7 +190,7 @@ impl Worker {
         ctx.body = process.cast();
         let modules = &slot.namespace.modules;
         // SAFETY: the caller has the body.
-        ctx.exports = if unsafe { (*process).saved_calls.is_none() } {
+        ctx.exports = if unsafe { (*process).saved_calls().is_none() } {
             modules.exports_ptr()
         } else {
             modules.no_exports()

@@ -21,6 +21,7 @@ use crate::rt::ProcessSide;
 use crate::signal::RequestKind;
 use crate::signal::handle::handle_all;
 use crate::timer::{TICK, TimerEvent, fire_due};
+use crate::trace::calls;
 use crate::trace::flags::{RUNNING, RUNNING_PROCS};
 use crate::trace::process as trace;
 use crate::vm::Vm;
@@ -420,6 +421,11 @@ impl Turn {
     fn execute(&mut self, slot: &Slot, body: *mut Process) -> Stop {
         let before = self.regs.ctx.fcalls;
         self.worker.switch_in(&mut self.regs.ctx, slot, body);
+        // SAFETY: the runner has the body.
+        if unsafe { (*body).watched.is_some() } {
+            // SAFETY: as above.
+            calls::switched(&self.worker, unsafe { &mut *body }, false);
+        }
         // SAFETY: as in `slice`; the handler is taken out so that it may reach the rest of `Own`.
         let handler = unsafe { slot.own() }.native.take();
         let stop: Result<Stop, String> = match handler {
@@ -467,6 +473,11 @@ impl Turn {
         if self.worker.vm.options.verify_heaps && matches!(stop, Ok(s) if s != Stop::Exited) {
             // SAFETY: the runner has the body.
             self.verify(unsafe { &mut *body });
+        }
+        // SAFETY: the runner has the body.
+        if unsafe { (*body).watched.is_some() } {
+            // SAFETY: as above.
+            calls::switched(&self.worker, unsafe { &mut *body }, true);
         }
         self.account(slot, body, before);
         stop.unwrap_or_else(|text| self.panicked(body, &text))

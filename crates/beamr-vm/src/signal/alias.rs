@@ -6,6 +6,7 @@ use beamr_term::{Subtag, Word, header};
 use super::{AliasMessage, Signal, push_proc};
 use crate::process::{AliasMode, Carried, ProcId, RefKey, own, slot_of, worker};
 use crate::sched::Worker;
+use crate::trace::seq::Token;
 
 /// `alias/0,1` (with [`AliasMode::Reply`] or [`AliasMode::Explicit`]).
 pub fn alias(ctx: &mut Ctx, mode: AliasMode) -> Word {
@@ -45,7 +46,13 @@ pub fn alias_owner(reference: Word) -> Option<ProcId> {
 }
 
 /// Sends to an alias. A reference that is no alias of a live process swallows the message.
-pub(crate) fn send_to_alias(w: &Worker, reference: Word, message: Word, priority: bool) {
+pub(crate) fn send_to_alias(
+    w: &Worker,
+    reference: Word,
+    message: Word,
+    priority: bool,
+    token: Option<Token>,
+) {
     let (Some(owner), Some(key)) = (alias_owner(reference), RefKey::of(reference)) else {
         return;
     };
@@ -56,6 +63,7 @@ pub(crate) fn send_to_alias(w: &Worker, reference: Word, message: Word, priority
         Signal::AliasMessage(Box::new(AliasMessage {
             key,
             priority,
+            token,
             message,
         })),
     );

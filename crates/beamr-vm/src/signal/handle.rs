@@ -13,8 +13,9 @@ use crate::process::{
     TimeoutState,
 };
 use crate::sched::Worker;
-use crate::trace::flags::RECEIVE;
+use crate::trace::flags::{RECEIVE, TOKEN};
 use crate::trace::process as trace;
+use crate::trace::seq::Token;
 
 /// Fetches and handles all signals of the process, in order. True when one of them ends it: what came after it stays
 /// for the exit procedure.
@@ -86,6 +87,14 @@ impl Handler<'_> {
                     trace::received(self.w, self.slot, l.message.term, l.from);
                 }
                 let node = Node::new(Signal::Message(l.message));
+                if let Some(token) = l.token {
+                    let at = std::ptr::from_ref(&*node) as usize;
+                    self.own
+                        .tokens
+                        .get_or_insert_default()
+                        .insert(at, Some(token));
+                    self.slot.tracing().set_bit(TOKEN, true);
+                }
                 self.own.mailbox.push(node);
                 self.own.woke = true;
             }
@@ -143,10 +152,20 @@ impl Handler<'_> {
     }
 
     fn message(&mut self, message: Carried, priority: bool) {
+        self.message_with(message, priority, None);
+    }
+
+    /// A message that is put into the mailbox here, with the token that it carries.
+    fn message_with(&mut self, message: Carried, priority: bool, token: Option<Token>) {
         if self.slot.tracing().on(RECEIVE) {
             trace::received(self.w, self.slot, message.term, Word::NIL);
         }
         let node = Node::new(Signal::Message(message.into_message()));
+        if token.is_some() || self.slot.tracing().has_token() {
+            self.slot.tracing().set_bit(TOKEN, true);
+            let at = std::ptr::from_ref(&*node) as usize;
+            self.own.tokens.get_or_insert_default().insert(at, token);
+        }
         if priority {
             self.own.mailbox.push_priority(node);
         } else {
@@ -180,12 +199,13 @@ impl Handler<'_> {
 
     fn alias_message(&mut self, m: AliasMessage) {
         if let Some(may) = self.through_alias(m.key) {
-            self.message(m.message, m.priority && may);
+            self.message_with(m.message, m.priority && may, m.token);
         }
     }
 
     fn exit(&mut self, e: ExitSignal) {
         let mut priority = false;
+        let mut unlinked = false;
         if let Some(key) = e.alias {
             match self.through_alias(key) {
                 Some(may) => priority = may && e.priority,
@@ -201,7 +221,7 @@ impl Handler<'_> {
             ExitKind::Link => match self.own.links.get(e.from) {
                 Some(0) => {
                     self.own.links.remove(e.from);
-                    trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, e.from);
+                    unlinked = true;
                 }
                 // Not linked any more, or an unlink is on its way: the link is down for this process.
                 _ => return,
@@ -209,7 +229,7 @@ impl Handler<'_> {
             ExitKind::NoLink => match self.own.links.get(e.from) {
                 Some(0) => {
                     self.own.links.remove(e.from);
-                    trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, e.from);
+                    unlinked = true;
                 }
                 Some(_) => return,
                 None => return,
@@ -229,6 +249,11 @@ impl Handler<'_> {
         if by_exit2 && reason == atoms::KILL.word() {
             return self.die(Carried::immediate(atoms::KILLED));
         }
+        let stays =
+            self.own.trap_exit || (reason == atoms::NORMAL.word() && e.from != self.slot.proc_id());
+        if stays && unlinked {
+            trace::procs_of(self.w, self.slot, |n| n.getting_unlinked, e.from);
+        }
         if self.own.trap_exit {
             let tables = &self.w.vm.tables;
             let from = e.from;
@@ -236,7 +261,7 @@ impl Handler<'_> {
                 let from = from.build(tables, f);
                 f.tuple(&[atoms::EXIT_UPPER.word(), from, reason])
             });
-            return self.message(message, priority);
+            return self.message_with(message, priority, e.token);
         }
         if reason == atoms::NORMAL.word() && e.from != self.slot.proc_id() {
             return;
@@ -312,8 +337,28 @@ pub(crate) fn send_exit(
         reason,
         alias: None,
         priority: false,
+        token: None,
     }));
     push_proc(w, to, signal).is_ok()
+}
+
+/// Sends the exit signal of a link, with the token of the process that has died.
+pub(crate) fn send_link_exit(
+    w: &Worker,
+    from: ProcId,
+    to: ProcId,
+    reason: Carried,
+    token: Option<Token>,
+) {
+    let signal = ExitSignal {
+        from,
+        kind: ExitKind::Link,
+        reason,
+        alias: None,
+        priority: false,
+        token,
+    };
+    let _ = push_proc(w, to, Signal::Exit(Box::new(signal)));
 }
 
 /// Sends the end of a monitored thing.

@@ -12,8 +12,9 @@ use beamr_term::{Word, atoms};
 use super::alias::alias_owner;
 use super::handle::{handle_all, send_exit};
 use super::{ExitKind, ExitSignal, Signal, push_proc};
-use crate::process::{Carried, ProcId, RefKey, own, slot_of, worker};
+use crate::process::{Carried, ProcId, RefKey, own, process, slot_of, worker};
 use crate::trace::process::{inherit_by_link, procs};
+use crate::trace::seq;
 
 /// Handles all signals that have arrived at the running process. `Err` when one of them ended it.
 ///
@@ -109,13 +110,20 @@ pub fn exit_signal(ctx: &mut Ctx, to: Word, reason: Word) -> Result<(), Escape> 
         return Err(ctx.badarg());
     };
     let me = slot_of(ctx).proc_id();
-    send_exit(
-        worker(ctx),
-        me,
-        other,
-        ExitKind::Exit2,
-        Carried::copy(reason),
-    );
+    let token = slot_of(ctx)
+        .tracing()
+        .has_token()
+        .then(|| seq::exits(worker(ctx), process(ctx), to, reason))
+        .flatten();
+    let signal = ExitSignal {
+        from: me,
+        kind: ExitKind::Exit2,
+        reason: Carried::copy(reason),
+        alias: None,
+        priority: false,
+        token,
+    };
+    let _ = push_proc(worker(ctx), other, Signal::Exit(Box::new(signal)));
     if other == me {
         return handle_now(ctx);
     }
@@ -135,6 +143,7 @@ pub fn exit_alias(ctx: &mut Ctx, to: Word, reason: Word, priority: bool) -> Resu
         reason: Carried::copy(reason),
         alias: Some(key),
         priority,
+        token: None,
     };
     let _ = push_proc(worker(ctx), owner, Signal::Exit(Box::new(signal)));
     if owner == me {

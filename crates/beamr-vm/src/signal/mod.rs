@@ -60,6 +60,8 @@ pub struct ExitSignal {
     pub alias: Option<RefKey>,
     /// Its sender asks for priority.
     pub priority: bool,
+    /// What the sender had of sequential tracing.
+    pub token: Option<crate::trace::seq::Token>,
 }
 
 /// A monitor that wants to be set.
@@ -89,6 +91,8 @@ pub struct AliasMessage {
     pub key: RefKey,
     /// Its sender asks for priority.
     pub priority: bool,
+    /// What the sender had of sequential tracing.
+    pub token: Option<crate::trace::seq::Token>,
     /// The message.
     pub message: Carried,
 }
@@ -98,6 +102,8 @@ pub struct AliasMessage {
 pub struct Letter {
     /// Who sent it: a local pid.
     pub from: beamr_term::Word,
+    /// What the sender had of sequential tracing.
+    pub token: Option<crate::trace::seq::Token>,
     /// The message.
     pub message: Message,
 }

@@ -6,11 +6,12 @@ use beamr_abi::{Body, Ctx};
 use beamr_term::{Build, Word, atoms, text};
 
 use super::flags;
+use super::seq;
 use super::tracee::{Tracee, is_alive, with_slot};
 use crate::door::Stream;
 use crate::match_spec::{Action, TraceHost};
-use crate::process::Slot;
-use crate::rt::{Frame, stack_frames};
+use crate::process::{Process, Slot};
+use crate::rt::{Frame, caller_frames};
 use crate::sched::Worker;
 
 /// Does the actions of one event of one process.
@@ -20,8 +21,6 @@ pub(crate) struct Host<'a> {
     tracee: &'a Tracee,
     /// The process, where it is stopped in the event.
     body: Option<&'a Body>,
-    /// The frames behind the called function begin here.
-    call: bool,
     /// `{return_trace}` was done.
     pub return_trace: bool,
     /// `{exception_trace}` was done.
@@ -35,7 +34,6 @@ impl<'a> Host<'a> {
             slot,
             tracee,
             body: None,
-            call: false,
             return_trace: false,
             exception_trace: false,
         }
@@ -48,11 +46,8 @@ impl<'a> Host<'a> {
         let Some(body) = self.body else {
             return Vec::new();
         };
-        let skip = usize::from(!self.call);
         // SAFETY: the process is stopped in the event.
-        let mut all = unsafe { stack_frames(&self.w.vm.server, body, depth.saturating_add(skip)) };
-        all.drain(..skip.min(all.len()));
-        all
+        unsafe { caller_frames(&self.w.vm.server, body, depth) }
     }
     /// A flag list: the flags, or `None` when one is unknown. `{tracer, T}` gives the tracer.
     fn flags(&self, list: Word) -> Option<(u32, Word)> {
@@ -77,39 +72,74 @@ impl<'a> Host<'a> {
             None => who.is_local_pid().then_some(who),
         }
     }
-    /// Changes what is traced of a process for this session, as `trace(Off, On)`.
+    /// Changes what is traced of a process for this session, as `trace(Off, On)`: with the tracer of the process that the event is of,
+    /// unless another is named. When that is nobody, nothing of the other is traced any more.
     fn change(&self, who: Word, off: u32, on: u32, tracer: Word) -> bool {
         let session = &self.tracee.session;
+        let own = || {
+            self.slot
+                .tracing()
+                .of(session)
+                .map_or(Word::NIL, |t| t.tracer)
+        };
+        let tracer = if tracer.is_nil() { own() } else { tracer };
+        let dead = !tracer.is_nil() && !is_alive(self.w, tracer);
         let change = |slot: &Slot| {
-            let now = slot.tracing().of(session);
-            let tracer = match (&now, tracer.is_nil()) {
-                (_, false) => tracer,
-                // Who is traced stays with its tracer; another gets that of the process that the event is of.
-                (Some(t), true) if is_alive(self.w, t.tracer) => t.tracer,
-                _ => self.tracee.tracer,
-            };
-            match now {
-                Some(t) => {
-                    let mask = t.flags & !off | on;
-                    slot.tracing().inherit(
-                        &Tracee {
-                            tracer,
-                            ..t.clone()
-                        },
-                        mask,
-                    );
-                }
-                None if on != 0 => {
-                    slot.tracing().set(self.w, session, true, on, tracer);
-                }
-                None => {}
+            if tracer.is_nil() || dead {
+                slot.tracing().forget(session);
+                return;
             }
+            let now = slot.tracing().of(session).map_or(0, |t| t.flags);
+            let t = Tracee {
+                session: session.clone(),
+                flags: 0,
+                tracer,
+            };
+            slot.tracing().inherit(&t, now & !off | on);
         };
         if who == self.slot.pid() {
             change(self.slot);
-            return true;
+            return !dead;
         }
-        with_slot(self.w, who, change).is_some()
+        with_slot(self.w, who, change).is_some() && !dead
+    }
+    /// The token of the process.
+    fn token(&self) -> Option<&seq::Token> {
+        // SAFETY: `at` was given the head of the process that is stopped in the event.
+        let p = unsafe { &*std::ptr::from_ref(self.body?).cast::<Process>() };
+        seq::token_of(p)
+    }
+    /// Sets a component of the token; only where the process is stopped.
+    fn set_token(&self, component: Word, value: Word) -> Word {
+        let failed = Word::FALSE;
+        let (Some(body), Some(name)) = (self.body, component.as_atom()) else {
+            return failed;
+        };
+        // A context that leads to the process: nothing else of it is used.
+        let ctx = &mut Ctx {
+            body: std::ptr::from_ref(body).cast_mut(),
+            fcalls: 0,
+            exports: std::ptr::null(),
+            instances: std::ptr::null(),
+            tables: std::sync::Arc::as_ptr(&self.w.vm.tables),
+            worker: std::ptr::from_ref(self.w).cast_mut().cast(),
+            pending: beamr_abi::Pending::None,
+            native: std::ptr::null(),
+        };
+        let text = self.w.vm.tables.atoms.text(name);
+        let flag = seq::FLAGS.iter().find(|f| f.0 == text);
+        match (flag, text, value.as_boolean(), value.as_tuple()) {
+            (Some(f), _, Some(on), _) => {
+                seq::set_flag(ctx, f.1, on);
+            }
+            (None, "label", _, _) => seq::put_label(ctx, value),
+            (None, "serial", _, Some([last, serial])) if last.is_small() && serial.is_small() => {
+                seq::set_serial(ctx, last.small_value(), serial.small_value());
+            }
+            (None, "sequential_trace_token", _, _) if value.is_nil() => seq::clear(ctx),
+            _ => return failed,
+        }
+        Word::TRUE
     }
     fn trace(&self, args: &[Word]) -> Word {
         let (who, off, on) = match args {
@@ -117,11 +147,12 @@ impl<'a> Host<'a> {
             [who, off, on] => (self.process_of(*who), off, on),
             _ => return atoms::EXIT_UPPER.word(),
         };
-        let (Some(who), Some((off, _)), Some((on, tracer))) =
+        let (Some(who), Some((off, first)), Some((on, second))) =
             (who, self.flags(*off), self.flags(*on))
         else {
             return Word::FALSE;
         };
+        let tracer = if second.is_nil() { first } else { second };
         Word::boolean(self.change(who, off, on, tracer))
     }
     fn one_flag(&self, args: &[Word], on: bool) -> Word {
@@ -154,9 +185,12 @@ impl TraceHost for Host<'_> {
                 self.exception_trace = true;
                 Word::TRUE
             }
-            Action::IsSeqTrace => Word::FALSE,
-            Action::GetSeqToken => Word::NIL,
-            Action::SetSeqToken => Word::FALSE,
+            Action::IsSeqTrace => Word::boolean(self.token().is_some()),
+            Action::GetSeqToken => match self.token() {
+                Some(t) => t.build(ctx),
+                None => Word::NIL,
+            },
+            Action::SetSeqToken => self.set_token(args[0], args[1]),
             Action::Display => {
                 let limit = beamr_term::format::FormatLimit::LARGE;
                 let mut out = beamr_term::format::format_term(&vm.tables, args[0], limit);

@@ -45,6 +45,8 @@ pub const RUNNING_PORTS: u32 = 1 << 20;
 
 /// Not a trace flag: the process saves calls.
 pub(crate) const SAVES_CALLS: u32 = 1 << 24;
+/// Not a trace flag: the process has a token of sequential tracing, or messages with one.
+pub(crate) const TOKEN: u32 = 1 << 26;
 /// Not a trace flag: the process is sensitive, nothing is traced of it.
 pub(crate) const SENSITIVE: u32 = 1 << 25;
 

@@ -7,6 +7,9 @@
 //! | `event` | trace messages: building and sending them |
 //! | `spec` | match specifications in trace contexts, with their actions |
 //! | `actions` | what bodies of these specifications do |
+//! | `breaks` | breakpoints of functions, and what engines must do |
+//! | `calls` | what happens at them: messages of calls and returns, counts, times |
+//! | `seq` | sequential tracing: tokens |
 //! | `process` | events of processes: send, receive, spawn, links, names, scheduling, collections |
 //!
 //! # What it costs when it is off
@@ -25,9 +28,12 @@
 //! next event for it, or by who asks: the flags it had are taken away then.
 
 mod actions;
+pub mod breaks;
+pub mod calls;
 mod event;
 pub mod flags;
 pub mod process;
+pub mod seq;
 pub mod spec;
 mod tracee;
 

@@ -66,7 +66,9 @@ pub(crate) fn received(w: &Worker, slot: &Slot, message: Word, from: Word) {
         let mut given = None;
         if let Some(spec) = &pattern.spec {
             let node = w.vm.tables.local_node().0.word();
-            let args = if from.is_nil() {
+            let args = if from.is_atom() {
+                [from, atoms::UNDEFINED.word(), message]
+            } else if from.is_nil() {
                 [names.system, atoms::UNDEFINED.word(), message]
             } else {
                 [node, from, message]
@@ -82,6 +84,18 @@ pub(crate) fn received(w: &Worker, slot: &Slot, message: Word, from: Word) {
         let extra = given.as_ref().and_then(|g| value(g.term));
         deliver(w, slot, &t, names.receive, &[message], extra);
     }
+}
+
+/// `'receive'` of `timeout`: a receive waited in vain.
+#[cold]
+#[inline(never)]
+pub(crate) fn timed_out(w: &Worker, slot: &Slot) {
+    received(
+        w,
+        slot,
+        atoms::TIMEOUT.word(),
+        w.vm.trace.names.clock_service,
+    );
 }
 
 /// Which atom of [`super::Names`].

@@ -6,8 +6,10 @@ use std::sync::{Arc, RwLock, Weak};
 use beamr_sync::prim::Mutex;
 use beamr_term::{Atom, Tables, Word};
 
+use super::breaks::{Change, Turn, What};
 use super::event::Names;
 use super::flags;
+use super::seq::SystemTracer;
 use super::spec::Spec;
 use crate::process::Slot;
 use crate::sched::Worker;
@@ -49,6 +51,15 @@ impl Tracing<'_> {
     #[inline(always)]
     pub fn is_observed(&self) -> bool {
         self.bits.load(Ordering::Relaxed) != 0
+    }
+    /// Whether the process has to do with tokens of sequential tracing.
+    #[inline(always)]
+    pub(crate) fn has_token(&self) -> bool {
+        self.bits.load(Ordering::Relaxed) & flags::TOKEN != 0
+    }
+    /// `process_flag(sensitive, true)`.
+    pub(super) fn is_sensitive(&self) -> bool {
+        self.bits.load(Ordering::Relaxed) & flags::SENSITIVE != 0
     }
     /// Whether one of these flags is set for some session, and the process is not sensitive.
     #[inline(always)]
@@ -255,6 +266,7 @@ struct State {
     new_ports: (u32, Word),
     send: EventPattern,
     receive: EventPattern,
+    on_load: Vec<Change>,
 }
 
 /// A trace session. The first one, which `erlang:trace/3` uses, is always there; others come with OTP 27.
@@ -282,6 +294,7 @@ impl Session {
                 new_ports: (0, Word::NIL),
                 send: EventPattern::default(),
                 receive: EventPattern::default(),
+                on_load: Vec::new(),
             }),
         }
     }
@@ -297,6 +310,53 @@ impl Session {
     pub fn of_new(&self, ports: bool) -> (u32, Word) {
         let s = self.state.lock();
         if ports { s.new_ports } else { s.new }
+    }
+    /// What is to be done for modules that are loaded.
+    pub fn on_load(&self) -> Vec<Change> {
+        self.state.lock().on_load.clone()
+    }
+    /// The same as one.
+    pub fn of_on_load(&self) -> What {
+        let mut what = What::default();
+        for c in self.on_load() {
+            what.apply(&c);
+        }
+        what
+    }
+    /// `trace_pattern(on_load, ...)`.
+    pub(super) fn add_on_load(&self, change: &Change) {
+        let mut s = self.state.lock();
+        let same = |c: &Change| {
+            (c.global, c.local, c.meta.is_some(), c.count, c.time)
+                == (
+                    change.global,
+                    change.local,
+                    change.meta.is_some(),
+                    change.count,
+                    change.time,
+                )
+        };
+        let before = std::mem::take(&mut s.on_load);
+        let mut all = before;
+        all.retain(|c| !same(c));
+        match change.turn {
+            // Calls by export exclude breakpoints inside, and the other way round.
+            Turn::On => {
+                all.retain(|c| c.global == change.global);
+                all.push(change.clone());
+            }
+            Turn::Off => all.retain_mut(|c| {
+                c.local &= !change.local;
+                c.count &= !change.count;
+                c.time &= !change.time;
+                if change.meta.is_some() {
+                    c.meta = None;
+                }
+                c.global || c.local || c.count || c.time || c.meta.is_some()
+            }),
+            Turn::Restart | Turn::Pause => {}
+        }
+        s.on_load = all;
     }
     /// The pattern of `send` or `'receive'` events.
     pub fn pattern(&self, send: bool) -> EventPattern {
@@ -320,6 +380,8 @@ pub struct Trace {
     new: AtomicBool,
     /// Whether some pattern of `'receive'` events asks for senders, which messages then carry.
     senders: AtomicBool,
+    /// Who is told of what tokens of sequential tracing go through.
+    pub seq_tracer: SystemTracer,
     /// Names in messages.
     pub names: Names,
 }
@@ -335,6 +397,7 @@ impl Trace {
             next: AtomicU64::new(1),
             new: AtomicBool::new(false),
             senders: AtomicBool::new(false),
+            seq_tracer: SystemTracer::default(),
             names,
         }
     }
@@ -350,6 +413,13 @@ impl Trace {
         all.retain(|s| s.strong_count() > 0);
         all.push(Arc::downgrade(&session));
         session
+    }
+    /// The session of this number, unless it is over.
+    pub(super) fn session(&self, id: u64) -> Option<Arc<Session>> {
+        if id == 0 {
+            return Some(self.first.clone());
+        }
+        self.sessions().into_iter().find(|s| s.id == id)
     }
     /// All sessions that are not over.
     pub fn sessions(&self) -> Vec<Arc<Session>> {
@@ -369,6 +439,15 @@ impl Trace {
             slot.tracing().forget(session);
         }
         true
+    }
+    /// Flags and tracer of processes or ports to come; those of a tracer that is dead are gone.
+    pub fn of_new(&self, w: &Worker, session: &Session, ports: bool) -> (u32, Word) {
+        let (mask, tracer) = session.of_new(ports);
+        if mask != 0 && !is_alive(w, tracer) {
+            self.set_new(session, ports, false, flags::ALL, Word::NIL);
+            return (0, Word::NIL);
+        }
+        (mask, tracer)
     }
     /// Flags of processes or ports to come.
     pub fn set_new(&self, session: &Session, ports: bool, on: bool, mask: u32, tracer: Word) {

@@ -64,7 +64,7 @@ fn several_modules_at_once_or_none() {
     c.on_load = true;
     let c = c.image(&s);
     let twice = t.finish(&[a.clone(), a.clone()]);
-    assert_eq!(twice, Err(FinishError::Duplicate(a.module())));
+    assert_eq!(twice, Err(FinishError::Duplicate(vec![a.module()])));
     let mixed = t.finish(&[a.clone(), c.clone()]);
     assert_eq!(mixed, Err(FinishError::OnLoad(vec![c.module()])));
     assert!(t.loaded().is_empty());

@@ -17,7 +17,7 @@ use beamr_vm::rt::{ProcessSide, Uncaught, WorkerCode};
 /// One word per op that is no label or line; every native has its own stub.
 pub struct PaperEngine {
     stubs: Mutex<Vec<(&'static NativeEntry, Box<u64>)>>,
-    fixed: [u64; 2],
+    fixed: [u64; 3],
 }
 
 impl Engine for PaperEngine {
@@ -43,6 +43,7 @@ impl Engine for PaperEngine {
             }
         }
         Ok(Emitted {
+            native_calls: Vec::new(),
             start: base as usize,
             end: at(module.code.len()),
             labels,
@@ -99,7 +100,7 @@ pub fn server() -> Arc<CodeServer> {
     natives.add(Release::OTP25, &NATIVES).unwrap();
     let engine = PaperEngine {
         stubs: Mutex::default(),
-        fixed: [0; 2],
+        fixed: [0; 3],
     };
     CodeServer::new(tables, Arc::new(engine), Arc::new(natives)).unwrap()
 }

@@ -33,7 +33,7 @@ use beamr_vm::vm::{Vm, VmOptions, VmParts};
 /// An engine that runs nothing: all processes here are native.
 struct NoEngine;
 
-static POSITIONS: [u64; 2] = [0; 2];
+static POSITIONS: [u64; 3] = [0; 3];
 
 impl Engine for NoEngine {
     fn name(&self) -> &'static str {
@@ -41,6 +41,7 @@ impl Engine for NoEngine {
     }
     fn emit(&self, module: &Lowered) -> Result<Emitted, EngineError> {
         Ok(Emitted {
+            native_calls: Vec::new(),
             start: 0,
             end: 0,
             labels: vec![std::ptr::null(); module.label_count as usize + 1],
@@ -56,6 +57,7 @@ impl Engine for NoEngine {
         match which {
             Fixed::Apply => &raw const POSITIONS[0],
             Fixed::NormalExit => &raw const POSITIONS[1],
+            Fixed::TraceReturn => &raw const POSITIONS[2],
         }
     }
     unsafe fn run(&self, _: &mut Regs) -> Stop {

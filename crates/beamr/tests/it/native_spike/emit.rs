@@ -125,6 +125,7 @@ pub fn emit(module: &Lowered) -> Result<Emitted, EngineError> {
         .collect();
     let moved = |l: Vec<(usize, u32)>| l.into_iter().map(|(o, n)| (start + o, n)).collect();
     Ok(Emitted {
+        native_calls: Vec::new(),
         start,
         end: start + end,
         labels,
@@ -734,7 +735,7 @@ impl<'a> Emitter<'a> {
                 self.again(*retry);
                 self.a.bind(over);
             }
-            Op::End | Op::NifStart => {}
+            Op::End | Op::NifStart | Op::Enter => {}
             _ => return Err(unsupported(op)),
         }
         Ok(())
